@@ -90,6 +90,7 @@ for family in llama qwen2; do
 done
 printf ',"rope_theta":1e4,"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4.5,"original_max_position_embeddings":6},"mlp_bias":true}' >>"$seeds/weights/llama.json"
 printf ',"use_sliding_window":true,"sliding_window":3,"max_window_layers":0,"rope_parameters":{"rope_theta":5,"type":"linear","factor":2}}' >>"$seeds/weights/qwen2.json"
+printf '\000{"model_type":"gemma3_text","hidden_size":8,"intermediate_size":4,"num_hidden_layers":3,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"hidden_activation":"gelu_pytorch_tanh","query_pre_attn_scalar":5,"sliding_window":3,"sliding_window_pattern":2,"layer_types":["sliding_attention","full_attention","sliding_attention"],"rope_local_base_freq":9,"rope_parameters":{"full_attention":{"rope_type":"linear","factor":2},"sliding_attention":{"rope_theta":9}},"vocab_size":7}' >"$seeds/weights/gemma3.json"
 printf '\000{"model_type":"gpt2","n_embd":8,"n_layer":2,"n_head":2,"n_positions":9,"n_inner":3,"layer_norm_epsilon":0,"vocab_size":7}' >"$seeds/weights/gpt2"
 printf '\001{"metadata":{},"weight_map":{"a":"a","b":"a","c":"c"}}' >"$seeds/weights/index"
 mkdir "$seeds/adapter" "$seeds/published"

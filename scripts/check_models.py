@@ -32,6 +32,8 @@ SIZES = dict(vocab_size=320, hidden_size=64, intermediate_size=128, num_hidden_l
              num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2)
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=24)
+GEMMA3 = SIZES | dict(pad_token_id=None, num_hidden_layers=5, head_dim=24, query_pre_attn_scalar=24, sliding_window=7,
+                      layer_types=["sliding_attention", "full_attention"] * 2 + ["sliding_attention"])
 MODELS = {
     "llama": transformers.LlamaConfig(**SIZES),
     "llama-biases": transformers.LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
@@ -52,6 +54,14 @@ MODELS = {
                                                      output_router_logits=True),
     "qwen3_moe-plain": transformers.Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=48, num_experts=8,
                                                    num_experts_per_tok=3, norm_topk_prob=False),
+    "gemma3": transformers.Gemma3TextConfig(**GEMMA3),
+    "gemma3-one": transformers.Gemma3TextConfig(**GEMMA3 | dict(num_key_value_heads=1, query_pre_attn_scalar=33,
+                                                                hidden_size=72, intermediate_size=104)),
+    "gemma3-linear": transformers.Gemma3TextConfig(
+        **GEMMA3, attention_bias=True, tie_word_embeddings=False,
+        rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+                         "sliding_attention": {"rope_type": "default", "rope_theta": 2e4}}),
+    "gemma3-sixth": transformers.Gemma3TextConfig(**GEMMA3 | dict(num_hidden_layers=7, layer_types=None)),
     "gpt2": transformers.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                                     eos_token_id=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }

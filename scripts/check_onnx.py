@@ -294,6 +294,8 @@ LANGUAGE = {
     "llama": ["model.kind=llama", "model.width=48", "model.kv_heads=2", "model.heads=4"],
     "llama-window": ["model.kind=llama", "model.width=48", "model.heads=4", "model.window=5", "model.head=own"],
     "llama-norms": ["model.kind=llama", "model.width=48", "model.heads=4", "model.qk_norm=on", "model.bias=all"],
+    "llama-gemma3": ["model.kind=llama", "model.width=48", "model.heads=4", "model.qk_norm=on", "model.block=gemma3",
+                     "model.window=5", "model.full_attention_every=2", "model.query_scalar=20"],
     "llama-experts": ["model.kind=llama", "model.width=48", "model.heads=4", "model.experts=4", "model.experts_per_token=2"],
     "llama-lora": ["model.kind=llama", "model.width=48", "model.heads=4", "lora.rank=4", "lora.targets=[all-linear]"],
     "llama-dora": ["model.kind=llama", "model.width=48", "model.heads=4", "lora.rank=4", "lora.dora=on"],

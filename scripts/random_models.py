@@ -137,7 +137,11 @@ def draw_language_model(experts):
                      bias=random.choice(["none", "qkv", "attention", "mlp", "all"]),
                      head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
                      rope=random.choice(["default", "llama3"]))
-        if chance(experts):
+        if model["window"] and chance(0.5):
+            model.update(full_attention_every=random.choice([2, 3]))
+        if chance(0.3):
+            model.update(block="gemma3", query_scalar=random.choice([0, 5]))
+        elif chance(experts):
             model.update(experts=random.randint(3, 6), experts_per_token=random.randint(1, 3), ffn=24,
                          bias=random.choice(["none", "qkv", "attention"]),
                          shared_experts=random.choice([0, 1]),

@@ -33,6 +33,10 @@ typedef enum ls_model_kind { ls_model_kind_words(LS_CHOICE_VALUE) } ls_model_kin
     IS(LS_ROPES_DEFAULT, "default") IS(LS_ROPES_LINEAR, "linear") IS(LS_ROPES_LLAMA3, "llama3")
 typedef enum ls_rope_kind { ls_rope_kind_words(LS_CHOICE_VALUE) } ls_rope_kind;
 
+/* What a block of kind llama is made of: networks/llama.h. */
+#define ls_block_kind_words(IS) IS(LS_BLOCKS_LLAMA, "llama") IS(LS_BLOCKS_GEMMA3, "gemma3")
+typedef enum ls_block_kind { ls_block_kind_words(LS_CHOICE_VALUE) } ls_block_kind;
+
 /* llama: linear layers with a bias. attention: qkv and its output. */
 #define ls_bias_kind_words(IS)                                                                     \
     IS(LS_BIAS_NONE, "none") IS(LS_BIAS_QKV, "qkv") IS(LS_BIAS_ATTENTION, "attention")             \

@@ -97,10 +97,12 @@ typedef struct ls_config {
         const char *adapter;             /* a directory of peft's form; "": none */
         int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
         ls_rope_kind rope;
-        double rope_base, rope_factor, rope_low, rope_high;
+        double rope_base, rope_factor, rope_low, rope_high, rope_local_base;
         int64_t rope_original;
         double norm_eps;
-        int64_t window; /* 0: none */
+        int64_t window, full_attention_every; /* 0: none */
+        int64_t query_scalar;                 /* 0: the width of a head */
+        ls_block_kind block;
         ls_bias_kind bias;
         ls_switch qk_norm;
         int64_t experts, experts_per_token, shared_experts;

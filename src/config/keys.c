@@ -86,6 +86,17 @@ static const ls_config_key keys[] = {
         "model.rope llama3: original_max_position_embeddings"),
     INT("model.window", model.window, 0, 1048576, 0, FIXED,
         "llama: the most positions that a query sees, its own among them; 0: all before it"),
+    INT("model.full_attention_every", model.full_attention_every, 0, 10000, 0, FIXED,
+        "llama: the last of so many layers sees all positions, and model.window is that of the "
+        "others, as in Gemma 3 (there 6); 0: all layers have the window"),
+    NUM("model.rope_local_base", model.rope_local_base, 1.5, 1e12, 10000, FIXED,
+        "model.full_attention_every: base of the frequencies in layers with the window"),
+    INT("model.query_scalar", model.query_scalar, 0, 1048576, 0, FIXED,
+        "llama: attention divides scores by the root of this (query_pre_attn_scalar of published "
+        "configs); 0: the width of a head"),
+    ONE_OF("model.block", model.block, ls_block_kind, FIXED,
+           "llama: llama: two RMS norms, SiLU; gemma3: four RMS norms, which multiply by 1 + their "
+           "weights, GELU, and an embedding times the root of model.width"),
     ONE_OF("model.bias", model.bias, ls_bias_kind, FIXED,
            "llama: linear layers with a bias: none, qkv, attention (qkv and its output), mlp, all"),
     SWITCH("model.qk_norm", model.qk_norm, LS_OFF, FIXED,

@@ -6,7 +6,8 @@
  *                      U+2581
  *     pre_tokenizer    ByteLevel, which may come after Split (by a Regex or a String, Isolated, or
  *                      Removed and inverted by an expression that leaves nothing) and Digits; or,
- *                      for SentencePiece, Metaspace, or null with that normalizer
+ *                      for SentencePiece, Metaspace, or with that normalizer null, or a Split at
+ *                      " ", which then finds none
  *     post_processor   null, ByteLevel (it changes no ids), TemplateProcessing
  *     decoder          ByteLevel or null; for SentencePiece Replace, ByteFallback, Fuse, Strip
  *
@@ -231,8 +232,19 @@ static ls_status metaspace_read(steps_reader *r, const step_place *s, ls_error *
     return cut_add(r, s, LS_CUT_SPACE, NULL, e);
 }
 
+/* Gemma's, behind a normalizer that leaves no space. */
+static bool finds_nothing(const steps_reader *r, const step_place *s) {
+    const ls_json *o = s->at.object, *pattern = ls_json_get(o, "pattern");
+    const char *text = ls_json_text(ls_json_get(pattern, "String"));
+    return r->replaces && strcmp(s->type, "Split") == 0 && text && strcmp(text, " ") == 0 &&
+           ls_json_count(pattern) == 1 && ls_json_count(o) == 4 &&
+           ls_json_expect(&s->at, "behavior", "\"MergedWithPrevious\"", "", NULL) == LS_OK &&
+           ls_json_expect(&s->at, "invert", "false", "", NULL) == LS_OK;
+}
+
 static ls_status pretokenizer_read(steps_reader *r, const step_place *s, ls_error *e) {
     bool last = r->byte_level || r->metaspace; /* these change what later steps would see */
+    if (finds_nothing(r, s)) return LS_OK;
     if (!last && strcmp(s->type, "ByteLevel") == 0) return byte_level_read(r, s, e);
     if (!last && strcmp(s->type, "Split") == 0) return split_read(r, s, e);
     if (!last && strcmp(s->type, "Digits") == 0) return digits_read(r, s, e);

@@ -133,9 +133,9 @@
     X(normalize_channel, 256, "llllpllffp")                                                        \
     X(normalize_channel_dx, 256, "lllpfp")                                                         \
     X(patches, 256, "llllllpp")                                                                    \
-    X(rms_norm, 256, "llfpppp")                                                                    \
+    X(rms_norm, 256, "llfpplpp")                                                                   \
     X(rms_norm_dparams, 256, "llppplp")                                                            \
-    X(rms_norm_dx, 256, "llpppplp")                                                                \
+    X(rms_norm_dx, 256, "llppplplp")                                                               \
     X(rope, 256, "lllfplplpp")                                                                     \
     X(round_to, 256, "llp")                                                                        \
     X(router_balance, 256, "lllffppppplllllp")                                                     \

@@ -258,13 +258,13 @@ CALL_OF_PACKED(heads_few_packed)
 CALL_OF_PACKED(heads_pages_packed)
 static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rms_norm(const arg *a) {
-    rms_norm_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].p, a[6].p);
+    rms_norm_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].l, a[6].p, a[7].p);
 }
 static void call_rms_norm_dparams(const arg *a) {
     rms_norm_dparams_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].p);
 }
 static void call_rms_norm_dx(const arg *a) {
-    rms_norm_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].p);
+    rms_norm_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p);
 }
 static void call_rope(const arg *a) {
     rope_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p, a[9].p);

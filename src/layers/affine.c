@@ -37,15 +37,20 @@ static options options_of(const ls_layer *l, const ls_layer_call *c) {
     return later ? (options){1, 0} : LS_LAYER_OWN_OF(options, l);
 }
 
+/* A call may have fewer positions than T. */
+static int64_t numbers_of(const ls_layer *l, const ls_layer_call *c) {
+    return c->n * c->T * ((int64_t)l->y_floats / l->T);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     options o = options_of(l, c);
-    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o.scale, o.shift, c->x[0], c->y});
+    run_all(&(job){c->compute, numbers_of(l, c), o.scale, o.shift, c->x[0], c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0]) return;
     float scale = options_of(l, c).scale;
-    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, scale, 0, c->dy, c->dx[0]});
+    run_all(&(job){c->compute, numbers_of(l, c), scale, 0, c->dy, c->dx[0]});
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -76,5 +81,11 @@ ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
 ls_value *ls_layers_unscale(ls_model *m, ls_value *x, float scale, float shift) {
     ls_value *y = (ls_affine)(m, x, scale, shift);
     if (ls_build_is_good(m)) m->layers[y->layer].half.later = (ls_layer_scale){scale, shift};
+    return y;
+}
+
+ls_value *ls_layers_times(ls_model *m, ls_value *x, float factor) {
+    ls_value *y = (ls_affine)(m, x, factor, 0);
+    if (ls_build_is_good(m)) m->layers[y->layer].T = x->dims.of[0];
     return y;
 }

@@ -97,9 +97,15 @@ enum { LS_DPO_LOGP = 4 };
 /* The sum of a[i] b[i]: in 16 lanes, then by a fixed tree. */
 float ls_dot_product(const float *a, const float *b, int64_t n);
 
-/* A parameter "NAME.weight" [C] that begins with ones, as a value of each sample; the same, and
- * "NAME.bias" [C] that begins with zeros, as a value [2, C]. */
-ls_value *ls_layers_ones(ls_model *, const char *name, int64_t C);
+/* As ls_rms_norm(); plus_one: the weight is 1 + the parameter, which begins with zeros. */
+ls_value *ls_layers_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options, bool plus_one);
+/* x [T, ..] times a factor. */
+ls_value *ls_layers_times(ls_model *, ls_value *x, float factor);
+
+/* The weight of an RMS norm as a value of each sample: a parameter "NAME.weight" [C] that begins
+ * with ones, or 1 + one that begins with zeros; a weight that begins with ones and "NAME.bias" [C]
+ * that begins with zeros, as a value [2, C]. */
+ls_value *ls_layers_weight(ls_model *, const char *name, int64_t C, bool plus_one);
 ls_value *ls_layers_ones_zeros(ls_model *, const char *name, int64_t C);
 /* The RMS norm of each row of x [.., C], whose weight is a value [C], and the layer norm, whose
  * weight and bias are a value [2, C]: for weights that slices share, each with a copy. */

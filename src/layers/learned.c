@@ -67,11 +67,13 @@ static void add_param(ls_model *m, ls_layer *l, const char *suffix, const ls_par
     ls_build_param(m, l, suffix, p);
 }
 
-ls_value *ls_layers_ones(ls_model *m, const char *name, int64_t C) {
+ls_value *ls_layers_weight(ls_model *m, const char *name, int64_t C, bool plus_one) {
     ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
     if (!l) return ls_build_failed(m);
-    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init.value = 1});
-    return ls_build_value(m, LS_DIMS(C));
+    ls_param p = {.ndims = 1, .dims = {C}, .init.value = plus_one ? 0 : 1};
+    add_param(m, l, "weight", &p);
+    ls_value *y = ls_build_value(m, LS_DIMS(C));
+    return plus_one ? (ls_affine)(m, y, 1, 1) : y;
 }
 
 ls_value *ls_layers_ones_zeros(ls_model *m, const char *name, int64_t C) {

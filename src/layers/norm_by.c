@@ -135,7 +135,7 @@ static void launch_forward(const job *j, int64_t r) {
     if (is_rms(j))
         LS_LAUNCH(j->c->compute, LS_KERNEL_rms_norm, groups, 1, {.l = T}, {.l = C},
                   {.f = LS_LAYER_OWN_OF(float, j->l)}, {.from = x_of(j, r)}, {.from = weight},
-                  {.p = y}, {.p = (float *)j->c->saved + r});
+                  {.l = 0}, {.p = y}, {.p = (float *)j->c->saved + r});
     else
         LS_LAUNCH(j->c->compute, LS_KERNEL_layernorm, groups, 1, {.l = T}, {.l = C},
                   {.from = x_of(j, r)}, {.from = weight}, {.from = weight + C}, {.p = y},
@@ -146,7 +146,7 @@ static void launch_dx(const job *j, int64_t r) {
     int64_t T = j->c->T, C = j->l->C, groups = ls_device_groups(T, GROUP_ROWS);
     if (is_rms(j))
         LS_LAUNCH(j->c->compute, LS_KERNEL_rms_norm_dx, groups, 1, {.l = T}, {.l = C},
-                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = weight_of(j, r)},
+                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = weight_of(j, r)}, {.l = 0},
                   {.from = (float *)j->c->saved + r}, {.l = 0}, {.p = dx_of(j, r)});
     else
         LS_LAUNCH(j->c->compute, LS_KERNEL_layernorm_dx, groups, 1, {.l = T}, {.l = C},

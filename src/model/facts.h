@@ -27,6 +27,7 @@ typedef struct ls_facts {
 
     /* norms, and what is done in the same pass */
     float eps;
+    bool plus_one; /* RMS norm: the weight is 1 + the parameter */
     int64_t groups;
     bool relu;
 

@@ -23,6 +23,7 @@ static ls_architecture gpt2_of(const ls_config *c) {
 }
 
 static ls_family choose(const ls_architecture *a) {
+    if (a->gemma) return LS_FAMILY_GEMMA3;
     if (a->experts) return a->qk_norm ? LS_FAMILY_QWEN3_MOE : LS_FAMILY_MIXTRAL;
     if (a->qk_norm) return LS_FAMILY_QWEN3;
     if (a->qkv_bias && !a->o_bias) return LS_FAMILY_QWEN2;
@@ -43,6 +44,18 @@ static ls_status check_experts(const ls_architecture *a, ls_error *e) {
 }
 
 static ls_status check(const ls_architecture *a, ls_error *e) {
+    bool gemma = a->family == LS_FAMILY_GEMMA3;
+    if (gemma && (!a->qk_norm || a->mlp_bias || a->qkv_bias != a->o_bias))
+        return ls_fail(
+            e, LS_EINVAL,
+            "no family of published models has a block of Gemma 3 %s: it can't be exported",
+            a->qk_norm ? "with these biases" : "without norms of q and k");
+    if (!gemma && (a->full_every || a->query_scalar))
+        return ls_fail(
+            e, LS_EINVAL,
+            "no family of published models has %s without a block of Gemma 3: it can't be "
+            "exported",
+            a->full_every ? "a window in some layers only" : "model.query_scalar");
     if (a->experts) return check_experts(a, e);
     bool llama = a->family == LS_FAMILY_LLAMA, mistral = a->family == LS_FAMILY_MISTRAL;
     const char *with = a->mlp_bias && !llama    ? "biases of the feed-forward layer"

@@ -1,6 +1,8 @@
 /* llama.c - see llama.h. */
 #include "networks/llama.h"
 
+#include <math.h>
+
 #include "layers/layers.h"
 #include "layers/moe.h"
 #include "model/tensor_part.h"
@@ -55,7 +57,7 @@ static texts add_inputs(llama *f) {
 }
 
 static ls_sequence_norm norm_called(const llama *f, const char *name) {
-    return (ls_sequence_norm){name, (float)f->a->norm_eps};
+    return (ls_sequence_norm){name, (float)f->a->norm_eps, f->a->gemma};
 }
 
 static ls_sequence norm(const llama *f, const ls_sequence *x, const char *name) {
@@ -100,7 +102,7 @@ static int sharing(const llama *f) {
  * has the parameter. */
 static ls_value *weight_of(const llama *f, const char *name, int step, ls_value **weights) {
     if (f->cut.s.k == 0) {
-        ls_value *weight = ls_layers_ones(f->m, name, f->a->head_dim);
+        ls_value *weight = ls_layers_weight(f->m, name, f->a->head_dim, f->a->gemma);
         ls_layers_fork_every(f->m, weight, f->cut.s.n, step, weights);
     }
     return weights[f->cut.s.k];
@@ -113,8 +115,8 @@ static ls_value *norm_heads(llama *f, ls_value *x, int64_t heads, bool of_keys) 
     if (!f->a->qk_norm) return x;
     x = (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads, D));
     if (f->cut.s.n == 1) {
-        x = (ls_rms_norm)(f->m, x,
-                          (ls_rms_norm_options){.name = name, .eps = (float)f->a->norm_eps});
+        ls_rms_norm_options o = {.name = name, .eps = (float)f->a->norm_eps};
+        x = ls_layers_rms_norm(f->m, x, o, f->a->gemma);
     } else {
         ls_value *weight = of_keys ? weight_of(f, name, sharing(f), f->k_norms)
                                    : weight_of(f, name, 1, f->q_norms);
@@ -124,15 +126,15 @@ static ls_value *norm_heads(llama *f, ls_value *x, int64_t heads, bool of_keys) 
 }
 
 static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
-    const ls_rotation *r = &f->a->rope;
+    const ls_rotation r = ls_architecture_rope(f->a, f->cut.block);
     ls_sliced_name mine = ls_sliced_named(&f->cut.s, name);
-    ls_rope_options o = {.name = mine.text, .heads = heads, .base = (float)r->base};
+    ls_rope_options o = {.name = mine.text, .heads = heads, .base = (float)r.base};
     if (f->positions) o.positions = ls_chunked_part(&f->cut.chunks, f->positions, f->cut.chunk);
-    if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
-    if (r->type == LS_ROPE_LLAMA3) {
-        o.low = (float)r->low;
-        o.high = (float)r->high;
-        o.original = r->original_context;
+    if (r.type != LS_ROPE_DEFAULT) o.factor = (float)r.factor;
+    if (r.type == LS_ROPE_LLAMA3) {
+        o.low = (float)r.low;
+        o.high = (float)r.high;
+        o.original = r.original_context;
     }
     return ls_layers_rope(f->m, x, o, f->cut.rows);
 }
@@ -181,7 +183,7 @@ static ls_attention_options heads_of(void *of, const char *name) {
                               .kv_heads = kv_heads,
                               .causal = true,
                               .positions = f->positions};
-    if (a->window && a->window < f->T) o.window = a->window;
+    if (ls_architecture_is_local(a, f->cut.block) && a->window < f->T) o.window = a->window;
     return o;
 }
 
@@ -199,6 +201,9 @@ static ls_chunked_rows project(void *of, ls_value *x) {
     ls_value *q = widen(f, x, query, queries_of(f));
     add_keys(f, x, o.kv_heads);
     q = turn(f, norm_heads(f, q, o.heads, false), o.heads, "rope_q");
+    if (f->a->query_scalar && f->a->query_scalar != f->a->head_dim)
+        q = ls_layers_times(f->m, q,
+                            (float)sqrt((double)f->a->head_dim / (double)f->a->query_scalar));
     turn_keys(f, o.kv_heads);
     return (ls_chunked_rows){{q, f->keys[f->cut.s.k], f->values[f->cut.s.k]}, 3};
 }
@@ -217,8 +222,9 @@ static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
     ls_linear_options gate = {.name = "gate_proj", .no_bias = plain};
     ls_linear_options up = {.name = "up_proj", .no_bias = plain};
     ls_linear_options down = {.name = "down_proj", .no_bias = plain};
-    ls_value *g = widen(f, x, gate, hidden);
-    return narrow(f, (ls_silu_gate)(f->m, g, widen(f, x, up, hidden)), down, hidden);
+    ls_value *g = widen(f, x, gate, hidden), *y = widen(f, x, up, hidden);
+    y = f->a->gemma ? (ls_multiply)(f->m, (ls_gelu)(f->m, g), y) : (ls_silu_gate)(f->m, g, y);
+    return narrow(f, y, down, hidden);
 }
 
 static ls_value *feed_forward(void *of, ls_value *x) {
@@ -252,11 +258,19 @@ static ls_value *shared_experts(void *of, ls_value *x) {
     return y;
 }
 
+/* x += what attention or the feed-forward layer has computed; Gemma's has a norm before. */
+static void add_residual(const llama *f, ls_sequence *x, const ls_sequence *added, const char *name,
+                         ls_dropout_in place) {
+    ls_sequence y = f->a->gemma ? norm(f, added, name) : *added;
+    *x = ls_cut_add(&f->cut, x, &y, place);
+}
+
 /* Adds what attention has computed; returns what the next layers read. */
 static ls_sequence begin_feeding(llama *f, int chunk, ls_sequence *x, const ls_sequence *added) {
+    static const char behind[] = "post_attention_layernorm";
     ls_cut_begin(&f->cut, chunk);
-    *x = ls_cut_add(&f->cut, x, added, LS_DROPOUT_IN_ATTENTION);
-    return norm(f, x, "post_attention_layernorm");
+    add_residual(f, x, added, behind, LS_DROPOUT_IN_ATTENTION);
+    return norm(f, x, f->a->gemma ? "pre_feedforward_layernorm" : behind);
 }
 
 /* x [chunks] += what experts compute of it, and y, which attention has computed. */
@@ -280,7 +294,7 @@ static void feed_chunks(llama *f, ls_sequence *x, const ls_sequence *added) {
         (ls_scope)(f->m, "mlp");
         y = ls_cut_in_slices(&f->cut, &y, feed_forward, f);
         ls_scope_end(f->m);
-        x[k] = ls_cut_add(&f->cut, &x[k], &y, LS_DROPOUT_IN_FEED_FORWARD);
+        add_residual(f, &x[k], &y, "post_feedforward_layernorm", LS_DROPOUT_IN_FEED_FORWARD);
     }
 }
 
@@ -346,6 +360,7 @@ static void build(llama *f) {
         ls_cut_begin(cut, k);
         ls_sequence_ids ids = {.ids = ls_chunked_part(&cut->chunks, text.tokens, k)};
         x[k] = ls_sequence_embed(&cut->s, &ids, e, tied[k]);
+        if (a->gemma) x[k] = ls_sequence_times(&cut->s, &x[k], sqrtf((float)a->width));
         x[k] = ls_cut_embedded(cut, &x[k]);
     }
     for (int i = 0; i < (int)a->layers; i++) {
@@ -372,6 +387,12 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
                        (long long)a->kv_heads, (long long)a->heads);
     if (a->experts && a->mlp_bias)
         return ls_fail(e, LS_EINVAL, "model.bias: experts have no biases; use none or attention");
+    if (a->experts && a->gemma)
+        return ls_fail(e, LS_EINVAL, "model.block: gemma3 has no experts; leave model.experts out");
+    if (a->full_every == 1)
+        return ls_fail(e, LS_EINVAL,
+                       "model.full_attention_every is 1: no layer would have model.window; leave "
+                       "both out");
     if (a->head_dim % 2)
         return ls_fail(e, LS_EINVAL,
                        "a head has %lld numbers (model.head_dim, or model.width / model.heads); "

@@ -39,6 +39,11 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .norm_eps = c->model.norm_eps,
         .rope = rotation_of(c),
         .window = c->model.window,
+        .full_every = c->model.window ? c->model.full_attention_every : 0,
+        .local_base =
+            c->model.window && c->model.full_attention_every ? c->model.rope_local_base : 0,
+        .query_scalar = c->model.query_scalar,
+        .gemma = c->model.block == LS_BLOCKS_GEMMA3,
         .qkv_bias = bias == LS_BIAS_QKV || bias == LS_BIAS_ATTENTION || bias == LS_BIAS_ALL,
         .o_bias = bias == LS_BIAS_ATTENTION || bias == LS_BIAS_ALL,
         .mlp_bias = bias == LS_BIAS_MLP || bias == LS_BIAS_ALL,
@@ -75,6 +80,10 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     c->model.ffn = a->ffn;
     c->model.norm_eps = a->norm_eps;
     c->model.window = a->window;
+    c->model.full_attention_every = a->full_every;
+    if (a->full_every) c->model.rope_local_base = a->local_base;
+    c->model.query_scalar = a->query_scalar;
+    c->model.block = a->gemma ? LS_BLOCKS_GEMMA3 : LS_BLOCKS_LLAMA;
     c->model.qk_norm = a->qk_norm;
     c->model.experts = a->experts;
     if (a->experts) {

@@ -26,7 +26,9 @@ ls_status ls_sequence_check(const ls_config *c, ls_error *e) {
 /* ---- norms, sums ---- */
 
 static ls_value *normalize(ls_model *m, ls_value *x, ls_sequence_norm o) {
-    if (o.eps > 0) return (ls_rms_norm)(m, x, (ls_rms_norm_options){.name = o.name, .eps = o.eps});
+    if (o.eps > 0)
+        return ls_layers_rms_norm(m, x, (ls_rms_norm_options){.name = o.name, .eps = o.eps},
+                                  o.plus_one);
     return (ls_layer_norm)(m, x, (ls_layer_norm_options){.name = o.name});
 }
 
@@ -38,8 +40,8 @@ ls_sequence ls_sequence_normalize(const ls_sliced *s, const ls_sequence *x, ls_s
         return y;
     }
     int64_t C = ls_value_last(x->of[0]);
-    ls_value *weight =
-        o.eps > 0 ? ls_layers_ones(s->m, o.name, C) : ls_layers_ones_zeros(s->m, o.name, C);
+    ls_value *weight = o.eps > 0 ? ls_layers_weight(s->m, o.name, C, o.plus_one)
+                                 : ls_layers_ones_zeros(s->m, o.name, C);
     ls_layers_fork(s->m, weight, s->n, weights);
     for (int k = 0; k < s->n; k++) {
         ls_build_slice(s->m, k, s->n);
@@ -61,6 +63,16 @@ ls_sequence ls_sequence_add(const ls_sliced *s, const ls_sequence *a, const ls_s
         y.of[k] = (ls_add)(s->m, a->of[k], b->of[k]);
     }
     ls_build_slice(s->m, 0, s->n);
+    return y;
+}
+
+ls_sequence ls_sequence_times(const ls_sliced *s, const ls_sequence *x, float factor) {
+    ls_sequence y = {{NULL}};
+    for (int k = 0; k < (s->sequence ? s->n : 1); k++) {
+        if (s->sequence) ls_build_slice(s->m, k, s->n);
+        y.of[k] = ls_layers_times(s->m, x->of[k], factor);
+    }
+    if (s->sequence) ls_build_slice(s->m, 0, s->n);
     return y;
 }
 

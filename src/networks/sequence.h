@@ -21,11 +21,13 @@ typedef struct ls_sequence {
 
 typedef struct ls_sequence_norm {
     const char *name;
-    float eps; /* of an RMS norm; 0: it is a layer norm */
+    float eps;     /* of an RMS norm; 0: it is a layer norm */
+    bool plus_one; /* its weight is 1 + the parameter */
 } ls_sequence_norm;
 
 ls_sequence ls_sequence_normalize(const ls_sliced *, const ls_sequence *, ls_sequence_norm);
 ls_sequence ls_sequence_add(const ls_sliced *, const ls_sequence *, const ls_sequence *);
+ls_sequence ls_sequence_times(const ls_sliced *, const ls_sequence *, float factor);
 
 /* of [n]: all rows, for each slice; and the sum of what the slices compute. */
 void ls_sequence_fork(const ls_sliced *, const ls_sequence *, ls_value **of);

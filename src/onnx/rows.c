@@ -78,7 +78,9 @@ void ls_onnx_write_rms_norm(ls_onnx_writer *w, const ls_layer *l, const ls_facts
     const char *mean = ls_onnx_reduce(w, "ReduceMean", LS_ONNX_ADD(g, "Mul", x, x), -1, true);
     const char *root =
         LS_ONNX_ADD(g, "Sqrt", LS_ONNX_ADD(g, "Add", mean, ls_onnx_number(g, f->eps)));
-    const char *y = LS_ONNX_ADD(g, "Mul", LS_ONNX_ADD(g, "Div", x, root), ls_onnx_param(w, l, 0));
+    const char *weight = ls_onnx_param(w, l, 0);
+    if (f->plus_one) weight = LS_ONNX_ADD(g, "Add", weight, ls_onnx_number(g, 1));
+    const char *y = LS_ONNX_ADD(g, "Mul", LS_ONNX_ADD(g, "Div", x, root), weight);
     ls_onnx_set(w, l, y, dims);
 }
 

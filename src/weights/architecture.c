@@ -18,6 +18,7 @@ static const struct {
     [LS_FAMILY_GPT2] = {"gpt2", "GPT2LMHeadModel"},
     [LS_FAMILY_MIXTRAL] = {"mixtral", "MixtralForCausalLM"},
     [LS_FAMILY_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    [LS_FAMILY_GEMMA3] = {"gemma3_text", "Gemma3ForCausalLM"},
 };
 
 const char *ls_family_name(ls_family f) { return families[f].name; }
@@ -34,6 +35,28 @@ bool ls_family_named(const char *name, ls_family *f_p) {
             return true;
         }
     return false;
+}
+
+bool ls_architecture_is_local(const ls_architecture *a, int64_t i) {
+    return a->window && !(a->full_every && (i + 1) % a->full_every == 0);
+}
+
+void ls_architecture_set_windows(ls_architecture *a, int64_t every, double local_base) {
+    const ls_rotation local = {.type = LS_ROPE_DEFAULT, .base = local_base};
+    bool some = every > 1 && every <= a->layers;
+    a->full_every = some ? every : 0;
+    a->local_base = some ? local_base : 0;
+    if (every == 1) a->window = 0;
+    if (every > a->layers) a->rope = local;
+}
+
+int64_t ls_architecture_every(const ls_architecture *a) {
+    return a->full_every ? a->full_every : a->window ? a->layers + 1 : 1;
+}
+
+ls_rotation ls_architecture_rope(const ls_architecture *a, int64_t i) {
+    if (!a->full_every || !ls_architecture_is_local(a, i)) return a->rope;
+    return (ls_rotation){.type = LS_ROPE_DEFAULT, .base = a->local_base};
 }
 
 ls_token_ids ls_architecture_config_ids(const ls_architecture *a) {
@@ -71,6 +94,12 @@ static ls_status check_sizes(const ls_architecture *a, const char *what, ls_erro
     if (a->window < 0 || a->window > INT32_MAX)
         return ls_fail(e, LS_EINVAL, "%s: a window of %lld positions is impossible", what,
                        (long long)a->window);
+    if (a->full_every && (!a->window || a->full_every < 2 || a->full_every > 1 << 20))
+        return ls_fail(e, LS_EINVAL, "%s: all positions in 1 of %lld layers is impossible", what,
+                       (long long)a->full_every);
+    if (a->query_scalar < 0 || a->query_scalar > 1 << 20)
+        return ls_fail(e, LS_EINVAL, "%s: query_pre_attn_scalar is %lld; it must be from 1 to %d",
+                       what, (long long)a->query_scalar, 1 << 20);
     if (!((float)a->norm_eps > 0 && a->norm_eps < 1))
         return ls_fail(e, LS_EINVAL,
                        "%s: the norms' epsilon (%s) is %g; it must be above 0, in f32 too, and "
@@ -90,6 +119,11 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
                        (long long)a->head_dim);
     if (!is_positive(r->base))
         return ls_fail(e, LS_EINVAL, "%s: the rotation's base %g is not positive", what, r->base);
+    if (a->full_every && !is_positive(a->local_base))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: the base %g of the rotation in layers with a window is "
+                       "not positive",
+                       what, a->local_base);
     if (r->type != LS_ROPE_DEFAULT && !is_positive(r->factor))
         return ls_fail(e, LS_EINVAL, "%s: the rotation's factor %g is not positive", what,
                        r->factor);
@@ -123,14 +157,18 @@ static ls_status check_experts(const ls_architecture *a, const char *what, ls_er
 static ls_status check_family(const ls_architecture *a, const char *what, ls_error *e) {
     bool gpt2 = a->family == LS_FAMILY_GPT2, qwen2 = a->family == LS_FAMILY_QWEN2;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
-    bool free_bias = a->family == LS_FAMILY_LLAMA || qwen3;
+    bool gemma = a->family == LS_FAMILY_GEMMA3;
+    bool free_bias = a->family == LS_FAMILY_LLAMA || qwen3 || gemma;
     bool qkv = gpt2 || qwen2 || (free_bias && a->qkv_bias);
     bool o = gpt2 || (free_bias && a->qkv_bias);
     bool mlp = gpt2 || (a->family == LS_FAMILY_LLAMA && a->mlp_bias);
     if (a->qkv_bias != qkv || a->o_bias != o || a->mlp_bias != mlp)
         return ls_fail(e, LS_EINVAL, "%s: no model of the family %s has these biases", what,
                        ls_family_name(a->family));
-    if (a->qk_norm != qwen3)
+    if (a->gemma != gemma)
+        return ls_fail(e, LS_EINVAL, "%s: a block of the family %s has %s norms", what,
+                       ls_family_name(a->family), gemma ? "four" : "two");
+    if (a->qk_norm != (qwen3 || gemma))
         return ls_fail(e, LS_EINVAL, "%s: in the family %s, q and k have %s norms", what,
                        ls_family_name(a->family), a->qk_norm ? "no" : "their own");
     if (gpt2 != (a->rope.type == LS_ROPE_NONE))
@@ -140,6 +178,9 @@ static ls_status check_family(const ls_architecture *a, const char *what, ls_err
         return ls_fail(e, LS_EINVAL,
                        "%s: %lld heads of %lld elements don't make up a width of %lld", what,
                        (long long)a->heads, (long long)a->head_dim, (long long)a->width);
+    if ((a->full_every || a->query_scalar) && !gemma)
+        return ls_fail(e, LS_EINVAL, "%s: in the family %s, all layers are alike", what,
+                       ls_family_name(a->family));
     if (a->window && (gpt2 || a->family == LS_FAMILY_LLAMA))
         return ls_fail(e, LS_EINVAL, "%s: the family %s has no window", what,
                        ls_family_name(a->family));
@@ -188,6 +229,9 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         {"vocabulary", a->vocab, b->vocab},
         {"context", a->context, b->context},
         {"window", a->window, b->window},
+        {"layers up to one that sees all positions", a->full_every, b->full_every},
+        {"block of Gemma 3", a->gemma, b->gemma},
+        {"divisor of scores, squared", a->query_scalar, b->query_scalar},
         {"biases of q, k and v", a->qkv_bias, b->qkv_bias},
         {"bias of attention's output", a->o_bias, b->o_bias},
         {"biases of the feed-forward", a->mlp_bias, b->mlp_bias},
@@ -209,6 +253,7 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         double a, b;
     } reals[] = {{"epsilon of the norms", a->norm_eps, b->norm_eps},
                  {"base of the rotation", a->rope.base, b->rope.base},
+                 {"base of the rotation in layers with a window", a->local_base, b->local_base},
                  {"factor of the rotation", a->rope.factor, b->rope.factor},
                  {"low factor of the rotation", a->rope.low, b->rope.low},
                  {"high factor of the rotation", a->rope.high, b->rope.high}};
@@ -228,7 +273,9 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
         ls_buf_printf(out, ", %lld experts, %lld for a token", (long long)a->experts,
                       (long long)a->experts_per_token);
     if (a->window) ls_buf_printf(out, ", window %lld", (long long)a->window);
+    if (a->full_every) ls_buf_printf(out, " but in 1 of %lld layers", (long long)a->full_every);
     if (a->rope.type != LS_ROPE_NONE) ls_buf_printf(out, ", rope base %.9g", a->rope.base);
+    if (a->full_every) ls_buf_printf(out, ", %.9g with a window", a->local_base);
     if (a->rope.type > LS_ROPE_DEFAULT)
         ls_buf_printf(out, " (%s, factor %.9g)", ls_rope_type_name(a->rope.type), a->rope.factor);
     ls_buf_printf(out, ", epsilon %.9g, %s embedding", a->norm_eps, a->tied ? "tied" : "untied");

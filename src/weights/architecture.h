@@ -10,6 +10,10 @@
  * qk_norm. With experts, each has gate, up and down of its own, and a position's result is the sum
  * of those of its experts_per_token best ones, by weights that are a softmax over all of them, or
  * over these (norm_topk). Then an RMS norm and the product with the embedding (tied) or lm_head.
+ * Gemma 3: the embedding times the root of the width, and a block
+ *     x += norm(o(attention(rope(norm(q(y))), rope(norm(k(y))), v(y))))  with y = RMS norm of x
+ *     x += norm(down(gelu(gate(y)) * up(y)))                             with y = RMS norm of x
+ * with GELU in its tanh form; its norms multiply by 1 + their weights.
  * GPT-2: learned positions, layer norms, one product for q, k and v, GELU in its tanh form, biases
  * everywhere.
  */
@@ -29,6 +33,7 @@ typedef enum ls_family {
     LS_FAMILY_GPT2,
     LS_FAMILY_MIXTRAL,
     LS_FAMILY_QWEN3_MOE,
+    LS_FAMILY_GEMMA3,
     LS_NFAMILIES
 } ls_family;
 
@@ -71,12 +76,18 @@ typedef struct ls_architecture {
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
     double norm_eps;
     ls_rotation rope;
-    int64_t window;  /* positions that a query sees, its own among them; 0: all */
-    bool qkv_bias;   /* of q, k and v */
-    bool o_bias;     /* of attention's output */
-    bool mlp_bias;   /* of gate, up and down */
-    bool qk_norm;    /* RMS norm of each head of q and k, before their rotation */
-    int64_t experts; /* of each block; 0: one feed-forward layer */
+    int64_t window; /* positions that a query sees, its own among them; 0: all */
+    /* With a window: of so many layers the last one sees all positions, and in the others the
+     * rotation is the default one with base local_base; 0: all layers are alike. */
+    int64_t full_every;
+    double local_base;
+    int64_t query_scalar; /* scores are divided by its root; 0: head_dim */
+    bool gemma;           /* a block as in Gemma 3 */
+    bool qkv_bias;        /* of q, k and v */
+    bool o_bias;          /* of attention's output */
+    bool mlp_bias;        /* of gate, up and down */
+    bool qk_norm;         /* RMS norm of each head of q and k, before their rotation */
+    int64_t experts;      /* of each block; 0: one feed-forward layer */
     int64_t experts_per_token;
     bool norm_topk;         /* the weights of a position's experts have the sum 1 */
     double router_aux_loss; /* factor of the loss for an even load */
@@ -96,6 +107,16 @@ bool ls_family_named(const char *name, ls_family *f_p);
 /* "LlamaForCausalLM" */
 const char *ls_family_class(ls_family);
 bool ls_family_has_experts(ls_family);
+/* Has layer i the window? */
+bool ls_architecture_is_local(const ls_architecture *, int64_t i);
+/* Of `every` layers the last one sees all positions, and `window` is that of the others, whose
+ * rotation has base local_base. Where no layer differs from the others, full_every is 0. */
+void ls_architecture_set_windows(ls_architecture *, int64_t every, double local_base);
+/* How many layers there are from one that sees all positions to the next: full_every; 1: all do;
+ * beyond `layers`: none does. */
+int64_t ls_architecture_every(const ls_architecture *);
+/* The rotation of layer i. */
+ls_rotation ls_architecture_rope(const ls_architecture *, int64_t i);
 /* The token ids that config.json has. */
 ls_token_ids ls_architecture_config_ids(const ls_architecture *);
 const char *ls_rope_type_name(ls_rope_type); /* rope_type of config.json: "default" */

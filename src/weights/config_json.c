@@ -1,6 +1,6 @@
 /* config_json.c - see config_json.h.
  *
- * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gpt2}.py,
+ * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gemma3,gpt2}.py,
  * configuration_utils.py and modeling_rope_utils.py of transformers 4 and 5.
  */
 #include "weights/config_json.h"
@@ -148,7 +148,18 @@ static const defaults of_family[LS_NFAMILIES] = {
                              .kv_heads = 4,
                              .experts = 128,
                              .experts_per_token = 8},
+    [LS_FAMILY_GEMMA3] = {.context = 131072,
+                          .norm_eps = 1e-6,
+                          .rope_base = 1e6,
+                          .kv_heads = 4,
+                          .head_dim = 256,
+                          .window = 4096},
 };
+
+/* Of Gemma 3: the base of the rotation in layers with a window, the layers from one that sees all
+ * positions to the next, the square of what divides scores. */
+static const double local_base = 1e4;
+enum { FULL_EVERY = 6, QUERY_SCALAR = 256 };
 
 /* ---- rotation ---- */
 
@@ -198,10 +209,10 @@ static bool same_rope(const ls_rotation *a, const ls_rotation *b) {
            a->high == b->high && a->original_context == b->original_context;
 }
 
-/* The base is the family's in a file that leaves it out. */
-static ls_status read_rope(reader *r, double base, ls_rotation *rope) {
+/* The base is the family's in a file that leaves it out. parameters: what transformers 5 calls
+ * rope_parameters; NULL: the file has none. */
+static ls_status read_rope(reader *r, double base, const ls_json *parameters, ls_rotation *rope) {
     const ls_json *theta = take(r, "rope_theta"), *scaling = take(r, "rope_scaling");
-    const ls_json *parameters = take(r, "rope_parameters");
     ls_rotation old = {.type = LS_ROPE_DEFAULT, .base = base};
     if (theta) LS_TRY(take_number(r, "rope_theta", &old.base));
     if (scaling) LS_TRY(read_rope_object(r, "rope_scaling", scaling, &old));
@@ -213,6 +224,33 @@ static ls_status read_rope(reader *r, double base, ls_rotation *rope) {
         return ls_fail(r->e, LS_EINVAL,
                        "%s: rope_parameters differs from rope_theta and rope_scaling", r->what);
     return LS_OK;
+}
+
+/* Gemma 3: rope_parameters of transformers 5 has two objects, for layers that see all positions and
+ * for those with a window, whose rotation is always the default one. */
+static ls_status read_gemma_rope(reader *r, ls_rotation *rope, double *local_p) {
+    static const char full[] = "full_attention", sliding[] = "sliding_attention";
+    const ls_json *both = take(r, "rope_parameters"), *value = NULL;
+    const char *key = NULL;
+    ls_rotation local = {.type = LS_ROPE_DEFAULT, .base = local_base};
+    bool parted =
+        ls_json_is_object(both) && (ls_json_get(both, full) || ls_json_get(both, sliding));
+    const ls_json *written = take(r, "rope_local_base_freq");
+    if (written) LS_TRY(take_number(r, "rope_local_base_freq", &local.base));
+    const ls_rotation old = local;
+    for (void *it = NULL; parted && (it = ls_json_next(both, it, &key, &value));)
+        if (strcmp(key, full) != 0 && strcmp(key, sliding) != 0)
+            return ls_fail(r->e, LS_EINVAL, "%s: rope_parameters: %s is not supported", r->what,
+                           key);
+    if (parted && ls_json_get(both, sliding))
+        LS_TRY(read_rope_object(r, "rope_parameters", ls_json_get(both, sliding), &local));
+    if (local.type != LS_ROPE_DEFAULT || (written && !same_rope(&local, &old)))
+        return ls_fail(r->e, LS_EINVAL, "%s: rope_parameters: sliding_attention %s", r->what,
+                       local.type != LS_ROPE_DEFAULT ? "is not of rope_type default"
+                                                     : "differs from rope_local_base_freq");
+    *local_p = local.base;
+    return read_rope(r, of_family[LS_FAMILY_GEMMA3].rope_base,
+                     parted ? ls_json_get(both, full) : both, rope);
 }
 
 /* ---- windows ---- */
@@ -263,6 +301,49 @@ static ls_status read_window(reader *r, ls_architecture *a) {
         LS_TRY(read_qwen_window(r, a));
     }
     return check_layer_types(r, a);
+}
+
+/* The layers up to the first one that sees all positions; the others must lie at the same
+ * distances. */
+static ls_status read_layer_types(reader *r, const ls_architecture *a, int64_t *every_p) {
+    const ls_json *list = take(r, "layer_types");
+    int64_t every = a->layers + 1;
+    if (!list) return LS_OK;
+    if (!ls_json_is_array(list) || (int64_t)ls_json_count(list) != a->layers)
+        return ls_fail(r->e, LS_EINVAL, "%s: layer_types must be a list of one type for each layer",
+                       r->what);
+    for (int64_t i = 0; i < a->layers; i++) {
+        const char *type = ls_json_text(ls_json_at(list, (size_t)i));
+        bool full = type && strcmp(type, "full_attention") == 0;
+        bool local = type && strcmp(type, "sliding_attention") == 0;
+        if (!full && !local)
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: layer_types: layer %lld is '%.40s'; full_attention and "
+                           "sliding_attention are supported",
+                           r->what, (long long)i, type ? type : "?");
+        if (full && every > a->layers) every = i + 1;
+        if (full != ((i + 1) % every == 0))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: layer_types: layer %lld is '%s': only a list whose each %lldth "
+                           "layer is full_attention, and no other, is supported",
+                           r->what, (long long)i, type, (long long)every);
+    }
+    *every_p = every;
+    return LS_OK;
+}
+
+static ls_status read_gemma_window(reader *r, ls_architecture *a, double local) {
+    int64_t every = FULL_EVERY;
+    LS_TRY(take_size_if(r, "sliding_window_pattern", &every));
+    if (every < 1) return fail_value(r, "sliding_window_pattern", "it must be at least 1");
+    LS_TRY(read_layer_types(r, a, &every));
+    bool missing = !ls_json_get(r->o, "sliding_window");
+    a->window = missing ? of_family[a->family].window : 0;
+    LS_TRY(take_size_if(r, "sliding_window", &a->window));
+    if (every > 1 && a->window < 1)
+        return fail_value(r, "sliding_window", "layers of sliding_attention need one, above 0");
+    ls_architecture_set_windows(a, every, local);
+    return LS_OK;
 }
 
 /* ---- keys that change nothing ---- */
@@ -329,6 +410,7 @@ static const char *const ignored[] = {
     "suppress_tokens",
     "begin_suppress_tokens",
     "output_past",
+    "cache_implementation",
     "model_max_length",
     "tie_last_hidden_states",
     "transformers.js_config",
@@ -362,10 +444,14 @@ static ls_status refuse_unknown(const reader *r, const char *what_it_may_change)
 static ls_status read_family(reader *r, ls_architecture *a) {
     const ls_json *type = take(r, "model_type");
     if (!type) return fail_missing(r, "model_type");
+    if (ls_json_text(type) && strcmp(ls_json_text(type), "gemma3") == 0)
+        return fail_value(r, "model_type",
+                          "models that also read images are not supported, only Gemma 3's "
+                          "gemma3_text (270M, 1B); a GGUF file has the text's part of this one");
     if (!ls_json_text(type) || !ls_family_named(ls_json_text(type), &a->family))
         return fail_value(r, "model_type",
-                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe and gpt2 are "
-                          "supported");
+                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma3_text and "
+                          "gpt2 are supported");
     const ls_json *classes = take(r, "architectures");
     if (!classes || ls_json_count(classes) == 0) return LS_OK;
     const char *class = ls_json_text(ls_json_at(classes, 0)), *want = ls_family_class(a->family);
@@ -429,8 +515,28 @@ static ls_status read_experts(reader *r, ls_architecture *a) {
     return expect_all_experts(r);
 }
 
+static ls_status expect_null(reader *r, const char *key, const char *what) {
+    return take(r, key) ? fail_value(r, key, what) : LS_OK;
+}
+
+static ls_status read_gemma(reader *r, ls_architecture *a) {
+    static const char cap[] = "soft-capping is not supported, only null is";
+    double local = 0;
+    int64_t scalar = QUERY_SCALAR;
+    a->gemma = true;
+    LS_TRY(expect_text(r, "hidden_activation", "gelu_pytorch_tanh"));
+    LS_TRY(expect_null(r, "attn_logit_softcapping", cap));
+    LS_TRY(expect_null(r, "final_logit_softcapping", cap));
+    LS_TRY(expect_bool(r, "use_bidirectional_attention", false));
+    LS_TRY(take_size_if(r, "query_pre_attn_scalar", &scalar));
+    if (scalar < 1) return fail_value(r, "query_pre_attn_scalar", "it must be above 0");
+    a->query_scalar = scalar == a->head_dim ? 0 : scalar;
+    LS_TRY(read_gemma_rope(r, &a->rope, &local));
+    return read_gemma_window(r, a, local);
+}
+
 static ls_status read_llama(reader *r, ls_architecture *a) {
-    bool llama = a->family == LS_FAMILY_LLAMA;
+    bool llama = a->family == LS_FAMILY_LLAMA, gemma = a->family == LS_FAMILY_GEMMA3;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool bias = false;
     const defaults *of = &of_family[a->family];
@@ -443,7 +549,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     a->norm_eps = of->norm_eps;
     LS_TRY(take_size_if(r, "max_position_embeddings", &a->context));
     if (take(r, "rms_norm_eps")) LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
-    LS_TRY(expect_text(r, "hidden_act", "silu"));
+    LS_TRY(expect_text(r, "hidden_act", gemma ? "gelu_pytorch_tanh" : "silu"));
     /* null stands for as many as heads */
     a->kv_heads = ls_json_get(r->o, "num_key_value_heads") || llama ? a->heads : of->kv_heads;
     LS_TRY(take_size_if(r, "num_key_value_heads", &a->kv_heads));
@@ -455,15 +561,16 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
         a->head_dim = a->width / a->heads;
     }
     LS_TRY(take_size_if(r, "head_dim", &a->head_dim));
-    if (llama || qwen3) LS_TRY(take_bool_if(r, "attention_bias", &bias));
+    if (llama || qwen3 || gemma) LS_TRY(take_bool_if(r, "attention_bias", &bias));
     if (llama) LS_TRY(take_bool_if(r, "mlp_bias", &a->mlp_bias));
     a->qkv_bias = bias || a->family == LS_FAMILY_QWEN2;
     a->o_bias = bias;
-    a->qk_norm = qwen3;
+    a->qk_norm = qwen3 || gemma;
     LS_TRY(expect_bool(r, "rope_interleaved", false));
     LS_TRY(expect_bool(r, "use_mrope", false));
     LS_TRY(expect_one(r, "partial_rotary_factor"));
-    LS_TRY(read_rope(r, of->rope_base, &a->rope));
+    if (gemma) return read_gemma(r, a);
+    LS_TRY(read_rope(r, of->rope_base, take(r, "rope_parameters"), &a->rope));
     return read_window(r, a);
 }
 
@@ -494,12 +601,12 @@ static ls_status read_gpt2(reader *r, ls_architecture *a) {
 static void set_defaults(ls_architecture *a) {
     bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL ||
                  a->family == LS_FAMILY_MIXTRAL;
-    bool gpt2 = a->family == LS_FAMILY_GPT2;
-    a->tied = gpt2;
-    a->pad = LS_TOKEN_NONE;
-    a->bos = llama ? 1 : gpt2 ? 50256 : LS_TOKEN_NONE;
-    a->eos[0] = llama ? 2 : 50256;
-    a->neos = llama || gpt2;
+    bool gpt2 = a->family == LS_FAMILY_GPT2, gemma = a->family == LS_FAMILY_GEMMA3;
+    a->tied = gpt2 || gemma;
+    a->pad = gemma ? 0 : LS_TOKEN_NONE;
+    a->bos = llama ? 1 : gpt2 ? 50256 : gemma ? 2 : LS_TOKEN_NONE;
+    a->eos[0] = llama ? 2 : gemma ? 1 : 50256;
+    a->neos = llama || gpt2 || gemma;
     a->router_aux_loss = ls_family_has_experts(a->family) ? 0.001 : 0;
 }
 
@@ -507,6 +614,8 @@ static void set_defaults(ls_architecture *a) {
 static void drop_defaults(const reader *r, ls_architecture *a) {
     const ls_json *bos = ls_json_get(r->o, "bos_token_id");
     const ls_json *eos = ls_json_get(r->o, "eos_token_id");
+    const ls_json *pad = ls_json_get(r->o, "pad_token_id");
+    if (pad && is_null(pad)) a->pad = LS_TOKEN_NONE;
     if ((bos && is_null(bos)) || (!bos && a->bos >= a->vocab)) a->bos = LS_TOKEN_NONE;
     if ((eos && is_null(eos)) || (!eos && a->neos && a->eos[0] >= a->vocab)) a->neos = 0;
 }

@@ -13,11 +13,16 @@ static void set_rope_numbers(ls_json *o, const ls_rotation *r) {
     ls_json_set_integer(o, "original_max_position_embeddings", r->original_context);
 }
 
+static ls_json *new_parameters(const ls_rotation *r) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_number(o, "rope_theta", r->base);
+    set_rope_numbers(o, r);
+    return o;
+}
+
 /* Programs that know one form ignore the other. */
 static void set_rope(ls_json *o, const ls_rotation *r) {
-    ls_json *parameters = ls_json_new_object(), *scaling = ls_json_new_null();
-    ls_json_set_number(parameters, "rope_theta", r->base);
-    set_rope_numbers(parameters, r);
+    ls_json *scaling = ls_json_new_null();
     if (r->type != LS_ROPE_DEFAULT) {
         ls_json_free(scaling);
         scaling = ls_json_new_object();
@@ -25,7 +30,6 @@ static void set_rope(ls_json *o, const ls_rotation *r) {
     }
     ls_json_set_number(o, "rope_theta", r->base);
     ls_json_set(o, "rope_scaling", scaling);
-    ls_json_set(o, "rope_parameters", parameters);
 }
 
 static void set_id(ls_json *o, const char *key, int64_t id) {
@@ -58,8 +62,32 @@ static void set_experts(ls_json *o, const ls_architecture *a) {
     ls_json_set(o, "mlp_only_layers", ls_json_new_array());
 }
 
+/* Where no layer has the window, any number stands for it. */
+static void set_gemma(ls_json *o, const ls_architecture *a) {
+    ls_json *types = ls_json_new_array(), *both = ls_json_new_object();
+    const ls_rotation local = {.type = LS_ROPE_DEFAULT,
+                               .base = a->full_every ? a->local_base
+                                       : a->window   ? a->rope.base
+                                                     : 10000};
+    for (int64_t i = 0; i < a->layers; i++)
+        ls_json_push(types, ls_json_new_text(ls_architecture_is_local(a, i) ? "sliding_attention"
+                                                                            : "full_attention"));
+    ls_json_set(both, "full_attention", new_parameters(&a->rope));
+    ls_json_set(both, "sliding_attention", new_parameters(&local));
+    ls_json_set_text(o, "hidden_activation", "gelu_pytorch_tanh");
+    ls_json_set_integer(o, "query_pre_attn_scalar",
+                        a->query_scalar ? a->query_scalar : a->head_dim);
+    ls_json_set_integer(o, "sliding_window", a->window ? a->window : a->context);
+    ls_json_set_integer(o, "sliding_window_pattern", ls_architecture_every(a));
+    ls_json_set(o, "layer_types", types);
+    ls_json_set_number(o, "rope_local_base_freq", local.base);
+    ls_json_set(o, "rope_parameters", both);
+    ls_json_set(o, "attn_logit_softcapping", ls_json_new_null());
+    ls_json_set(o, "final_logit_softcapping", ls_json_new_null());
+}
+
 static void set_llama(ls_json *o, const ls_architecture *a) {
-    ls_json_set_text(o, "hidden_act", "silu");
+    if (!a->gemma) ls_json_set_text(o, "hidden_act", "silu");
     ls_json_set_integer(o, "hidden_size", a->width);
     ls_json_set_integer(o, "intermediate_size", a->ffn);
     ls_json_set_integer(o, "num_hidden_layers", a->layers);
@@ -73,6 +101,11 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
     if (a->family == LS_FAMILY_LLAMA) ls_json_set_bool(o, "mlp_bias", a->mlp_bias);
     if (a->experts) set_experts(o, a);
     set_rope(o, &a->rope);
+    if (a->gemma) {
+        set_gemma(o, a);
+        return;
+    }
+    ls_json_set(o, "rope_parameters", new_parameters(&a->rope));
     if (a->family == LS_FAMILY_LLAMA) return;
     ls_json_set(o, "sliding_window",
                 a->window ? ls_json_new_integer(a->window) : ls_json_new_null());

@@ -90,8 +90,13 @@ static ls_status expect_whole(const reader *r) {
 }
 
 const char *ls_gguf_family_name(ls_family f) {
-    if (f == LS_FAMILY_MISTRAL || f == LS_FAMILY_MIXTRAL) return ls_family_name(LS_FAMILY_LLAMA);
-    return f == LS_FAMILY_QWEN3_MOE ? "qwen3moe" : ls_family_name(f);
+    switch (f) {
+    case LS_FAMILY_MISTRAL:
+    case LS_FAMILY_MIXTRAL: return ls_family_name(LS_FAMILY_LLAMA);
+    case LS_FAMILY_QWEN3_MOE: return "qwen3moe";
+    case LS_FAMILY_GEMMA3: return "gemma3";
+    default: return ls_family_name(f);
+    }
 }
 
 static ls_status read_family(reader *r, ls_architecture *a) {
@@ -105,10 +110,11 @@ static ls_status read_family(reader *r, ls_architecture *a) {
         }
     ls_gguf_text name = {"?", 1};
     ls_gguf_text_at(v, 0, &name);
-    return ls_fail(r->e, LS_EINVAL,
-                   "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe and gpt2 are "
-                   "supported",
-                   r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
+    return ls_fail(
+        r->e, LS_EINVAL,
+        "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe, gemma3 and gpt2 "
+        "are supported",
+        r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
 }
 
 static ls_status refuse_unknown(const reader *r) {
@@ -282,6 +288,33 @@ static ls_status read_sizes(reader *r, ls_architecture *a) {
     return take_number_if(r, eps, &a->norm_eps);
 }
 
+/* Gemma 3. Without a window, llama.cpp computes soft-capped logits. How it divides scores is not in
+ * the file: by the root of head_dim, but in the model of 62 layers. */
+enum { FULL_EVERY = 6, LAYERS_27B = 62 };
+static const double local_base = 10000;
+
+static int64_t query_scalar_of(const ls_architecture *a) {
+    int64_t scalar = a->layers == LAYERS_27B ? a->width / a->heads : a->head_dim;
+    return scalar == a->head_dim ? 0 : scalar;
+}
+
+static ls_status read_gemma(reader *r, ls_architecture *a) {
+    double local = local_base;
+    int64_t every = FULL_EVERY;
+    a->gemma = true;
+    a->query_scalar = query_scalar_of(a);
+    LS_TRY(take_size(r, "attention.sliding_window", &a->window));
+    LS_TRY(take_size_if(r, "attention.sliding_window_pattern", &every));
+    LS_TRY(take_number_if(r, "rope.freq_base_swa", &local));
+    if (every < 1 || a->window < 1)
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: gemma3.attention.sliding_window is %lld, and sliding_window_pattern "
+                       "%lld; they must be above 0",
+                       r->g->path, (long long)a->window, (long long)every);
+    ls_architecture_set_windows(a, every, local);
+    return LS_OK;
+}
+
 static ls_status refuse_kinds(reader *r) {
     const ls_gguf_value *layout = take(r, "tensor_data_layout");
     const ls_gguf_value *causal = take(r, "attention.causal");
@@ -290,6 +323,7 @@ static ls_status refuse_kinds(reader *r) {
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not supported", r->g->path, layout->key);
     if (causal && (!ls_gguf_bool(causal, 0, &yes) || !yes))
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not true", r->g->path, causal->key);
+    if (strcmp(r->prefix, ls_gguf_family_name(LS_FAMILY_GEMMA3)) == 0) return LS_OK;
     return expect_size(r, "attention.sliding_window", 0, "llama.cpp has no window here");
 }
 
@@ -318,12 +352,13 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     LS_TRY(read_experts(&r, &a));
     LS_TRY(refuse_kinds(&r));
     LS_TRY(read_vocab(&r, &a));
-    bool gpt2 = a.family == LS_FAMILY_GPT2;
+    bool gpt2 = a.family == LS_FAMILY_GPT2, gemma = a.family == LS_FAMILY_GEMMA3;
     if (!gpt2) LS_TRY(read_rope(&r, &a));
+    if (gemma) LS_TRY(read_gemma(&r, &a));
     a.qkv_bias = gpt2 || has_tensor(&r, "blk.0.attn_q.bias");
     a.o_bias = gpt2 || has_tensor(&r, "blk.0.attn_output.bias");
     a.mlp_bias = gpt2 || has_tensor(&r, "blk.0.ffn_up.bias");
-    a.qk_norm = a.family == LS_FAMILY_QWEN3 || a.family == LS_FAMILY_QWEN3_MOE;
+    a.qk_norm = a.family == LS_FAMILY_QWEN3 || a.family == LS_FAMILY_QWEN3_MOE || gemma;
     a.tied = !has_tensor(&r, "output.weight");
     LS_TRY(read_tokens(&r, &a));
     LS_TRY(read_generation(&r, &a.generation));
@@ -367,6 +402,15 @@ static void put_rope(ls_gguf_writer *w, const char *prefix, const ls_architectur
     put_number(w, prefix, "rope.scaling.factor", a->rope.factor);
 }
 
+static void put_gemma(ls_gguf_writer *w, const char *prefix, const ls_architecture *a) {
+    put_size(w, prefix, "attention.sliding_window", a->window ? a->window : a->context);
+    put_size(w, prefix, "attention.sliding_window_pattern", ls_architecture_every(a));
+    put_number(w, prefix, "rope.freq_base_swa",
+               a->full_every ? a->local_base
+               : a->window   ? a->rope.base
+                             : local_base);
+}
+
 static void put_tokens(ls_gguf_writer *w, const ls_architecture *a) {
     if (a->bos >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)a->bos);
     for (int i = 0; i < a->neos && i < LS_GGUF_ENDS; i++)
@@ -387,7 +431,7 @@ static void put_generation(ls_gguf_writer *w, const ls_generation *g) {
 
 /* GGUF has no key for a window of these families; in a context of its length it changes nothing. */
 static int64_t context_of(const ls_architecture *a) {
-    if (!a->window || a->window >= a->context) return a->context;
+    if (a->gemma || !a->window || a->window >= a->context) return a->context;
     ls_log(
         "GGUF has no key for the window of %lld positions: the context is written as %lld instead "
         "of %lld",
@@ -419,6 +463,7 @@ void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_bl
         put_size(w, p, "attention.value_length", a->head_dim);
         put_rope(w, p, a);
     }
+    if (a->gemma) put_gemma(w, p, a);
     put_number(w, p, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
                a->norm_eps);
     put_tokens(w, a);
@@ -432,6 +477,17 @@ ls_status ls_gguf_check(const ls_architecture *a, ls_error *e) {
                        "GGUF can't hold this mixture of experts: in llama.cpp the weights of a "
                        "token's experts have the sum 1, and here they don't (norm_topk_prob is "
                        "false); write safetensors");
+    if (a->gemma && a->query_scalar != query_scalar_of(a))
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no key for attention that divides scores by the root of %lld "
+                       "(query_pre_attn_scalar), with heads of %lld elements; write safetensors",
+                       (long long)(a->query_scalar ? a->query_scalar : a->head_dim),
+                       (long long)a->head_dim);
+    if (a->gemma && r->type == LS_ROPE_LLAMA3)
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no keys for the rotation llama3 in a model of the family %s; "
+                       "write safetensors",
+                       ls_family_name(a->family));
     if (r->type != LS_ROPE_LLAMA3) return LS_OK;
     bool known = r->low == llama3.low && r->high == llama3.high &&
                  r->original_context == llama3.original_context;

@@ -17,6 +17,9 @@
 #include "weights/gguf_write.h"
 
 #define LS_GGUF_DIVISORS "rope_freqs.weight"
+/* A key of ours: the elements of all tensors of LS_ROWS_PLUS_ONE, one after the other, in f32, in
+ * which 1 + an element has fewer bits of it. */
+#define LS_GGUF_NORMS "lockstep.norms"
 enum { LS_GGUF_ENDS = 3 }; /* tokens that end a text, for which there are keys */
 
 /* LS_EINVAL: it is no model of a family that is supported. */
@@ -27,8 +30,9 @@ ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_er
  * window: the context is written no longer than it, which is logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
-/* LS_EINVAL: a reader can't tell the architecture's rotation from what GGUF has of it, or computes
- * the weights of experts in another way: llama.cpp gives those of a token the sum 1. */
+/* LS_EINVAL: a reader can't tell the architecture's rotation, or how attention divides scores, from
+ * what GGUF has of it, or computes the weights of experts in another way: llama.cpp gives those of
+ * a token the sum 1. */
 ls_status ls_gguf_check(const ls_architecture *, ls_error *);
 /* "qwen3moe" */
 const char *ls_gguf_family_name(ls_family);

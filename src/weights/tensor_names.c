@@ -125,6 +125,33 @@ static const row qwen3_moe_expert[] = {
      "mlp.experts.down_proj"},
     {0},
 };
+#define NORM(name, gguf, length)                                                                   \
+    { name, gguf, {length}, ALWAYS, LS_ROWS_PLUS_ONE, NULL }
+static const row gemma3_block[] = {
+    NORM("input_layernorm.weight", "attn_norm.weight", WIDTH),
+    {"self_attn.q_proj.weight", "attn_q.weight", {QUERIES, WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"self_attn.q_proj.bias", "attn_q.bias", {QUERIES}, QKV_BIAS, LS_ROWS_SAME, NULL},
+    {"self_attn.k_proj.weight", "attn_k.weight", {KEYS, WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"self_attn.k_proj.bias", "attn_k.bias", {KEYS}, QKV_BIAS, LS_ROWS_SAME, NULL},
+    {"self_attn.v_proj.weight", "attn_v.weight", {KEYS, WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"self_attn.v_proj.bias", "attn_v.bias", {KEYS}, QKV_BIAS, LS_ROWS_SAME, NULL},
+    NORM("self_attn.q_norm.weight", "attn_q_norm.weight", HEAD),
+    NORM("self_attn.k_norm.weight", "attn_k_norm.weight", HEAD),
+    {"self_attn.o_proj.weight", "attn_output.weight", {WIDTH, QUERIES}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"self_attn.o_proj.bias", "attn_output.bias", {WIDTH}, O_BIAS, LS_ROWS_SAME, NULL},
+    NORM("post_attention_layernorm.weight", "post_attention_norm.weight", WIDTH),
+    NORM("pre_feedforward_layernorm.weight", "ffn_norm.weight", WIDTH),
+    {"mlp.gate_proj.weight", "ffn_gate.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"mlp.up_proj.weight", "ffn_up.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
+    {"mlp.down_proj.weight", "ffn_down.weight", {WIDTH, FFN}, ALWAYS, LS_ROWS_SAME, NULL},
+    NORM("post_feedforward_layernorm.weight", "post_ffw_norm.weight", WIDTH),
+    {0},
+};
+static const row gemma3_after[] = {
+    NORM("model.norm.weight", "output_norm.weight", WIDTH),
+    {"lm_head.weight", "output.weight", {VOCAB, WIDTH}, UNTIED, LS_ROWS_SAME, NULL},
+    {0},
+};
 static const row llama_after[] = {
     {"model.norm.weight", "output_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME, NULL},
     {"lm_head.weight", "output.weight", {VOCAB, WIDTH}, UNTIED, LS_ROWS_SAME, NULL},
@@ -160,6 +187,8 @@ static const row gpt2_after[] = {
 
 static const family_rows llama = {"model.layers", llama_before, llama_block, llama_after, "", NULL};
 static const family_rows gpt2 = {"h", gpt2_before, gpt2_block, gpt2_after, "", NULL};
+static const family_rows gemma3 = {"model.layers", llama_before, gemma3_block,
+                                   gemma3_after,   "",           NULL};
 static const family_rows mixtral = {
     "model.layers", llama_before, mixtral_block, llama_after, "block_sparse_moe.experts",
     mixtral_expert};
@@ -171,6 +200,7 @@ static const family_rows *rows_of(const ls_architecture *a) {
     case LS_FAMILY_GPT2: return &gpt2;
     case LS_FAMILY_MIXTRAL: return &mixtral;
     case LS_FAMILY_QWEN3_MOE: return &qwen3_moe;
+    case LS_FAMILY_GEMMA3: return &gemma3;
     default: return &llama;
     }
 }

@@ -19,7 +19,9 @@ typedef enum ls_row_order {
      * h d + 2 i + s of GGUF is row h d + s d / 2 + i, for d = head_dim, i < d / 2, s < 2. */
     LS_ROWS_PAIRS,
     /* Transposed: [out, in] in GGUF, [in, out] in GPT-2's Conv1D. */
-    LS_ROWS_TRANSPOSED
+    LS_ROWS_TRANSPOSED,
+    /* GGUF has 1 + each element: the norms of Gemma 3. */
+    LS_ROWS_PLUS_ONE
 } ls_row_order;
 
 typedef struct ls_name {

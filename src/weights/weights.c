@@ -131,6 +131,22 @@ static ls_status bind_gguf_tensor(const ls_weights *w, ls_weight *t, const ls_gg
     return LS_OK;
 }
 
+static ls_status bind_norms(ls_weights *w, ls_error *e) {
+    const ls_gguf_value *v = ls_gguf_find(&w->gguf, LS_GGUF_NORMS);
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        w->list[i].norms_at = n;
+        if (w->list[i].order == LS_ROWS_PLUS_ONE) n += (size_t)w->list[i].id.dims[0];
+    }
+    if (v && !(v->is_array && v->kind == LS_GGUF_F32 && v->n == n))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: " LS_GGUF_NORMS
+                       " must be an array of %zu f32, the weights of all norms",
+                       w->path, n);
+    w->norms = v;
+    return LS_OK;
+}
+
 static ls_status bind_gguf(ls_weights *w, ls_error *e) {
     const ls_gguf *g = &w->gguf;
     bool *used = LS_NEW_ARRAY(bool, g->ntensors);
@@ -144,7 +160,7 @@ static ls_status bind_gguf(ls_weights *w, ls_error *e) {
         if (!used[i] && strcmp(g->tensors[i].name, LS_GGUF_DIVISORS) != 0)
             s = fail_unknown(w, g->tensors[i].name, e);
     free(used);
-    return s;
+    return s == LS_OK ? bind_norms(w, e) : s;
 }
 
 /* ---- safetensors ---- */
@@ -299,6 +315,18 @@ static void read_transposed(const ls_weights *w, const ls_weight *t, int64_t fir
     }
 }
 
+/* out [n]: from 1 + an element to the element, which the file may have as well. A tensor that has
+ * been changed since is right. */
+static void read_plus_one(const ls_weights *w, size_t norms_at, int64_t n, float *out) {
+    for (int64_t i = 0; i < n; i++) {
+        float stored = out[i], whole;
+        out[i] = stored - 1;
+        if (!w->norms) continue;
+        memcpy(&whole, w->norms->data + (norms_at + (size_t)i) * sizeof whole, sizeof whole);
+        if (whole + 1 - stored == 0) out[i] = whole;
+    }
+}
+
 ls_status ls_weights_rows(const ls_weights *w, const ls_weight *t, int64_t first, int64_t end,
                           float *out, ls_error *e) {
     int64_t width = t->id.ndims > 1 ? t->id.dims[1] : 1;
@@ -312,6 +340,10 @@ ls_status ls_weights_rows(const ls_weights *w, const ls_weight *t, int64_t first
                           ls_name_pair_row(w->arch.head_dim, i) * width, width, out);
         break;
     case LS_ROWS_TRANSPOSED: read_transposed(w, t, first, end, out); break;
+    case LS_ROWS_PLUS_ONE:
+        ls_block_read(w->kernels, t->type, t->data, first * width, (end - first) * width, out);
+        read_plus_one(w, t->norms_at + (size_t)first, end - first, out);
+        break;
     }
     return ls_guard_check(e);
 }

@@ -22,6 +22,7 @@ typedef struct ls_weight {
     ls_row_order order;  /* of the stored elements; LS_ROWS_SAME in safetensors */
     const uint8_t *data; /* [nbytes], mapped */
     size_t nbytes;
+    size_t norms_at; /* of LS_ROWS_PLUS_ONE: its first element in `norms` */
 } ls_weight;
 
 typedef struct ls_weights {
@@ -31,8 +32,9 @@ typedef struct ls_weights {
     ls_weight **by_name; /* [n] the same, sorted */
     size_t n;
     bool is_gguf;
-    ls_gguf gguf;     /* if it is */
-    ls_shards shards; /* else */
+    ls_gguf gguf;               /* if it is */
+    const ls_gguf_value *norms; /* LS_GGUF_NORMS of it; NULL: there is none */
+    ls_shards shards;           /* else */
     const ls_kernels *kernels;
 } ls_weights;
 

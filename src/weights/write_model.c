@@ -226,6 +226,7 @@ static ls_status add_rows(const gguf_job *j, int64_t group, ls_error *e) {
         for (int64_t r = 0; s == LS_OK && group > 1 && r < end - i; r++)
             memcpy(y + ls_name_pair_row(group, r) * width, x + r * width,
                    (size_t)width * sizeof *y);
+        for (int64_t k = 0; id->order == LS_ROWS_PLUS_ONE && k < (end - i) * width; k++) x[k] += 1;
         if (s == LS_OK) s = add(j, y, (end - i) * width, e);
     }
     if (y != x) free(y);
@@ -248,6 +249,27 @@ static ls_status add_transposed(const gguf_job *j, ls_error *e) {
     free(row);
     if (p) ls_unmap(p, nbytes);
     return s;
+}
+
+/* Adds LS_GGUF_NORMS if any element has bits that 1 + the element loses. */
+static ls_status put_norms(const ls_model_source *s, ls_gguf_writer *w, ls_error *e) {
+    float *x = NULL;
+    size_t n = 0;
+    bool loses = false;
+    ls_name id;
+    ls_status status = LS_OK;
+    for (int i = 0; status == LS_OK && ls_name_at(s->arch, i, &id); i++) {
+        size_t count = (size_t)id.dims[0];
+        if (id.order != LS_ROWS_PLUS_ONE) continue;
+        x = ls_realloc(x, (n + count) * sizeof *x);
+        status = s->rows(s->arg, &id, 0, id.dims[0], x + n, e);
+        for (size_t k = n; status == LS_OK && k < n + count; k++)
+            loses = loses || x[k] + 1 - 1 - x[k] != 0;
+        n += count;
+    }
+    if (status == LS_OK && loses) ls_gguf_put_f32s(w, LS_GGUF_NORMS, x, n);
+    free(x);
+    return status;
 }
 
 static ls_status add_divisors(const ls_architecture *a, int64_t n, ls_gguf_writer *w, ls_error *e) {
@@ -300,6 +322,7 @@ ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_typ
     }
     LS_TRY(ls_gguf_check(s->arch, e));
     ls_gguf_put_architecture(w, s->arch, type);
+    LS_TRY(put_norms(s, w, e));
     int64_t divisors = ls_gguf_put_divisors(w, s->arch);
     LS_TRY(list_tensors(s->arch, type, w, e));
     LS_TRY(ls_gguf_begin(w, path, e));

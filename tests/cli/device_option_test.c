@@ -103,6 +103,11 @@ static void test_llama(void **state) {
            0, "validation loss");
     same_texts("window");
     same("predict @/window @/prompts --vectors --json");
+    expect(LLAMA "--set model.window=5 --set model.full_attention_every=2 --set "
+                 "model.block=gemma3 --set model.qk_norm=on --set model.query_scalar=20 -o @/gemma",
+           0, "validation loss");
+    same_texts("gemma");
+    same_losses("gemma");
 }
 
 /* Mixtures of experts: with a capacity, which acts in training alone, and with a bias. */

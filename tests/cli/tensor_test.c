@@ -10,6 +10,9 @@
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
     "train.virtual_workers=4 "
+#define GEMMA                                                                                      \
+    "--set model.block=gemma3 --set model.qk_norm=on --set model.window=5 "                        \
+    "--set model.full_attention_every=2 "
 #define LLAMA                                                                                      \
     "--set model.kind=llama --set model.heads=6 --set model.kv_heads=3 --set model.head=own "
 
@@ -39,6 +42,7 @@ static void test_workers(void **state) {
     (void)state;
     check_workers(0, "--set parallel.tensor_virtual=3");
     check_workers(1, LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
+    check_workers(2, LLAMA GEMMA "--set parallel.tensor_virtual=3");
     check_workers(2, EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8 "
                              "--set model.router_bias_rate=0.01");
     if (!all_cases()) return;
@@ -64,6 +68,8 @@ static void test_rows(void **state) {
     check_rows(0, "--set model.heads=4 --set parallel.tensor_virtual=4 --set parallel.sequence=on");
     check_rows(1, "--set model.kind=llama --set model.heads=4 --set parallel.tensor_virtual=4 "
                   "--set parallel.sequence=on --set train.compute=bf16 --set model.qk_norm=on");
+    check_rows(2, "--set model.kind=llama " GEMMA "--set model.heads=4 "
+                  "--set parallel.tensor_virtual=4 --set parallel.sequence=on");
 }
 
 static void test_resume(void **state) {

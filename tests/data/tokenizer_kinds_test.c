@@ -286,6 +286,12 @@ static const char *const piece_merges[] = {"h e",      "l l",   "he ll",     "he
     "[" ADDED("0", "<unk>", "\"special\": true") ", " ADDED(                                       \
         "1", "<s>", "\"special\": true") ", " ADDED("2", "</s>", "\"special\": true") "]"
 
+#define SMALL_SPLIT(behavior, invert)                                                              \
+    "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": \"" behavior            \
+    "\", \"invert\": " invert "}"
+
+static void check_refused(const small_tokenizer *s, const char *message);
+
 static small_tokenizer llama2(void) {
     return (small_tokenizer){
         .normalizer = SMALL_PREPEND,
@@ -318,6 +324,29 @@ static void test_llama2(void **state) {
     check_decodes(t, "hello", false, "<s> hello");
     check_decodes(t, "\xF0\x9F\x98\x80", true, "\xF0\x9F\x98\x80");
     ls_tokenizer_free(t);
+}
+
+/* No space before a text; a split at spaces, of which the normalizer leaves none. */
+static void test_gemma(void **state) {
+    (void)state;
+    small_tokenizer s = llama2();
+    s.normalizer = SMALL_REPLACE;
+    s.pre_tokenizer = SMALL_SPLIT("MergedWithPrevious", "false");
+    s.decoder = "{\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": "
+                "{\"String\": \"" LS_SPACE_MARK "\"}, \"content\": \" \"}, {\"type\": "
+                "\"ByteFallback\"}, {\"type\": \"Fuse\"}]}";
+    ls_tokenizer *t = make(&s);
+    check(t, "hello hello", "hello| hello|");
+    check(t, " hello    x", " hello|    |x|");
+    check_decodes(t, " hello", true, " hello");
+    ls_tokenizer_free(t);
+    s.pre_tokenizer = SMALL_SPLIT("MergedWithNext", "false");
+    check_refused(&s, "behavior is \"MergedWithNext\"");
+    s.pre_tokenizer = SMALL_SPLIT("MergedWithPrevious", "true");
+    check_refused(&s, "behavior is \"MergedWithPrevious\"");
+    s.normalizer = NULL;
+    s.pre_tokenizer = SMALL_SPLIT("MergedWithPrevious", "false");
+    check_refused(&s, "behavior is \"MergedWithPrevious\"");
 }
 
 static void test_metaspace(void **state) {
@@ -609,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_added_words),
         cmocka_unit_test(test_normalized_names),
         cmocka_unit_test(test_llama2),
+        cmocka_unit_test(test_gemma),
         cmocka_unit_test(test_metaspace),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_merges_across_spaces),

@@ -152,7 +152,7 @@ static void chunk(ls_model *m) {
 }
 /* Norms by weights that are values, and positions of rows that begin at the fourth. */
 static void rows_of_slices(ls_model *m) {
-    ls_value *x = ls_layers_rms_norm_by(m, rows(m), ls_layers_ones(m, "rms", WIDTH), 1e-3f);
+    ls_value *x = ls_layers_rms_norm_by(m, rows(m), ls_layers_weight(m, "rms", WIDTH, true), 1e-3f);
     x = ls_layers_layer_norm_by(m, x, ls_layers_ones_zeros(m, "layer", WIDTH));
     end(m, ls_layers_positions(m, x, (ls_row_range){3, T + 9}, "places", 0.1f));
 }

@@ -117,7 +117,7 @@ static void rms_norms(int64_t n, bool add) {
     send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]), send(3, v.out[1]);
     host.k->norm.rms_norm(&m);
     LAUNCH(LS_KERNEL_rms_norm, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.f = m.eps},
-           {.p = there[0]}, {.p = there[1]}, {.p = there[2]}, {.p = there[3]});
+           {.p = there[0]}, {.p = there[1]}, {.l = 0}, {.p = there[2]}, {.p = there[3]});
     same(2, v.out[0]);
     same(3, v.out[1]);
     memcpy(v.out[2], v.in[2], sizeof v.in[2]);
@@ -126,7 +126,8 @@ static void rms_norms(int64_t n, bool add) {
     host.k->norm.rms_norm_dx(&m);
     if (add) host.k->add(ROWS * n, v.in[2], v.out[2], v.out[2]);
     LAUNCH(LS_KERNEL_rms_norm_dx, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.p = there[2]},
-           {.p = there[0]}, {.p = there[1]}, {.p = there[3]}, {.l = add}, {.p = there[4]});
+           {.p = there[0]}, {.p = there[1]}, {.l = 0}, {.p = there[3]}, {.l = add},
+           {.p = there[4]});
     same(4, v.out[2]);
     for (int64_t i = 0; !add && i < n; i++) v.out[3][i] = 0;
     host.k->norm.rms_norm_dparams(&m);

@@ -61,6 +61,15 @@ static ls_config normed_of(int64_t kv_heads, int64_t n) {
     return c;
 }
 
+/* A config with a block as in Gemma 3. */
+static ls_config gemma_of(int64_t kv_heads, int64_t n) {
+    ls_config c = normed_of(kv_heads, n);
+    c.model.block = LS_BLOCKS_GEMMA3;
+    c.model.window = 5;
+    c.model.full_attention_every = 2;
+    return c;
+}
+
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
@@ -205,6 +214,7 @@ static void test_function(void **state) {
     compare_models(shared_of(1, 1), LS_F32, 1e-5);
     compare_models(normed_of(5, 1), LS_F32, 1e-5);
     compare_models(normed_of(2, 1), LS_F32, 1e-5);
+    compare_models(gemma_of(2, 1), LS_F32, 1e-5);
     compare_models(normed_of(2, 1), LS_F16, 2e-3);
     compare_models(normed_of(2, 1), LS_BF16, 1e-2);
     compare_models(shared_of(2, 1), LS_F32, 1e-5);
@@ -303,6 +313,7 @@ static void test_gradients(void **state) {
         normed_of(5, 3),
         experts_of(3),
         normed_of(2, 4),
+        gemma_of(2, 4),
         shared_of(2, 4),
         crowded,
         sequence_of(normed_of(2, 4)),
@@ -351,6 +362,7 @@ static void test_decode(void **state) {
     decode_model(shared_of(1, 3), LS_F32);
     decode_model(normed_of(5, 3), LS_F32);
     decode_model(normed_of(2, 4), LS_BF16);
+    decode_model(gemma_of(2, 4), LS_F32);
     decode_model(shared_of(2, 4), LS_BF16);
     decode(LS_MODEL_GPT2, LS_F32, 2);
     decode(LS_MODEL_GPT2, LS_BF16, 3);

@@ -46,7 +46,9 @@ static void check_params(const ls_model *m, int model, const float *params,
 
 static void test_models(void **state) {
     (void)state;
-    for (int i = 0; i < 4; i++) { /* GPT-2 comes last */
+    static const int models[] = {0, 1, 2, 3, SMALL_GEMMA3};
+    for (int k = 0; k < 5; k++) {
+        int i = models[k];
         ls_config c = config_of(i);
         ls_model m = {0};
         ls_error e = {0};
@@ -57,6 +59,8 @@ static void test_models(void **state) {
         assert_int_equal(c.model.head == LS_HEAD_TIED, small_models[i].tied);
         assert_int_equal(c.model.bias, small_models[i].biases ? LS_BIAS_QKV : LS_BIAS_NONE);
         assert_int_equal(c.model.qk_norm, small_models[i].qk_norm);
+        assert_int_equal(c.model.block == LS_BLOCKS_GEMMA3, i == SMALL_GEMMA3);
+        assert_int_equal(c.model.full_attention_every, i == SMALL_GEMMA3 ? 2 : 0);
         assert_ls_ok(ls_network_create(&c, &m, &e), e);
         float *params = LS_NEW_ARRAY(float, m.nfloats);
         ls_train_state s = {.model = &m, .flat = {1, {params}}};
@@ -64,7 +68,7 @@ static void test_models(void **state) {
             const ls_range owned[] = {{.first = 100, .end = 3000},
                                       {.first = 5001, .end = 5002},
                                       {.first = 9000, .end = m.nfloats - 700}};
-            for (size_t k = 0; k < m.nfloats; k++) params[k] = -77;
+            for (size_t f = 0; f < m.nfloats; f++) params[f] = -77;
             s.owned = part ? owned : NULL;
             s.nowned = part ? 3 : 0;
             assert_ls_ok(ls_pretrained_load(c.model.from, &s, &e), e);

@@ -50,12 +50,15 @@ static void test_same_bits(void **state) {
 static void test_llama(void **state) {
     static const char OWN[] = "model.head=own", NORM[] = "model.qk_norm=on";
     static const char BIAS[] = "model.bias=all", LOOKS[] = "model.window=9";
+    static const char GEMMA[] = "model.block=gemma3", EVERY[] = "model.full_attention_every=2";
     result cores = LLAMA(1, NULL), own = LLAMA(1, OWN, NORM, BIAS, LOOKS);
     (void)state;
     same(LLAMA(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
     /* what is gathered by messages is sent to the device, and dropped, for each layer */
     same(LLAMA(3, "parallel.device=c:1", "parallel.zero=3", "parallel.transport=tcp"), cores);
     same(LLAMA(1, OWN, NORM, BIAS, LOOKS, "train.micro_batch=1", "parallel.device=c:3"), own);
+    same(LLAMA(2, NORM, LOOKS, GEMMA, EVERY, "parallel.device=c:4"),
+         LLAMA(1, NORM, LOOKS, GEMMA, EVERY));
     if (!all_cases()) return;
     same(LLAMA(1, "parallel.device=c:1"), cores);
     same(LLAMA(2, "parallel.device=cuda:0"), cores);

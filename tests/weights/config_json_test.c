@@ -79,7 +79,28 @@ static const char qwen3_moe[] =
     "\"rms_norm_eps\": 1e-06, \"rope_scaling\": null, \"rope_theta\": 1000000.0, "
     "\"router_aux_loss_coef\": 0.001, \"sliding_window\": null, \"tie_word_embeddings\": false, "
     "\"use_sliding_window\": false, \"vocab_size\": 151936}";
-static const char *const all[] = {smollm, llama3, mistral, qwen2, qwen3, gpt2, mixtral, qwen3_moe};
+/* Gemma 3 270M, in the forms of transformers 4.57 and of its first versions. */
+#define GEMMA3                                                                                     \
+    "{\"architectures\": [\"Gemma3ForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": "   \
+    "2, "                                                                                          \
+    "\"eos_token_id\": [1, 106], \"final_logit_softcapping\": null, \"head_dim\": 256, "           \
+    "\"hidden_activation\": \"gelu_pytorch_tanh\", \"hidden_size\": 640, \"intermediate_size\": "  \
+    "2048, \"max_position_embeddings\": 32768, \"model_type\": \"gemma3_text\", "                  \
+    "\"num_attention_heads\": 4, \"num_hidden_layers\": 18, \"num_key_value_heads\": 1, "          \
+    "\"pad_token_id\": 0, \"query_pre_attn_scalar\": 256, \"rms_norm_eps\": 1e-06, "               \
+    "\"rope_local_base_freq\": 10000.0, \"rope_theta\": 1000000.0, \"sliding_window\": 512, "      \
+    "\"vocab_size\": 262144, "
+#define LOCAL  "\"sliding_attention\", "
+#define LOCALS LOCAL LOCAL LOCAL LOCAL LOCAL
+#define FULL   "\"full_attention\""
+static const char gemma3[] =
+    GEMMA3 "\"_sliding_window_pattern\": 6, \"use_bidirectional_attention\": false, "
+           "\"layer_types\": [" LOCALS FULL ", " LOCALS FULL ", " LOCALS FULL "]}";
+static const char gemma3_first[] =
+    GEMMA3 "\"sliding_window_pattern\": 6, \"cache_implementation\": "
+           "\"hybrid\", \"rope_scaling\": null}";
+static const char *const all[] = {smollm, llama3,  mistral,   qwen2,  qwen3,
+                                  gpt2,   mixtral, qwen3_moe, gemma3, gemma3_first};
 enum { NALL = sizeof all / sizeof *all };
 
 static ls_status read_text(const char *text, ls_architecture *a, ls_error *e) {
@@ -311,6 +332,74 @@ static void test_windows(void **state) {
     ls_buf_free(&sliding);
 }
 
+static void test_gemma3(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ls_architecture a = good(i ? gemma3_first : gemma3);
+        assert_true(a.family == LS_FAMILY_GEMMA3 && a.gemma && a.qk_norm && a.tied);
+        assert_true(a.window == 512 && a.full_every == 6 && a.query_scalar == 0);
+        assert_true(a.rope.base == 1e6 && a.local_base == 1e4 && a.bos == 2 && a.neos == 2);
+        for (int k = 0; k < 18; k++) {
+            assert_int_equal(ls_architecture_is_local(&a, k), k != 5 && k != 11 && k != 17);
+            assert_true(ls_architecture_rope(&a, k).base == (k % 6 == 5 ? 1e6 : 1e4));
+        }
+        assert_int_equal(ls_architecture_count(&a), 268098176); /* as published */
+    }
+    ls_architecture a = good_with(gemma3_first, "query_pre_attn_scalar", "168");
+    assert_true(a.query_scalar == 168);
+    a = good_with(gemma3_first, "sliding_window_pattern", NULL);
+    assert_true(a.full_every == 6);
+    a = good_with(gemma3_first, "sliding_window_pattern", "4"); /* the last layers are local */
+    assert_true(a.full_every == 4 && ls_architecture_is_local(&a, 17));
+    a = good_with(gemma3_first, "sliding_window_pattern", "1");
+    assert_true(a.window == 0 && a.full_every == 0 && a.rope.base == 1e6);
+    a = good_with(gemma3_first, "sliding_window_pattern", "19"); /* all layers are */
+    assert_true(a.window == 512 && a.full_every == 0 && a.rope.base == 1e4);
+    a = good_with(gemma3_first, "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 8.0}");
+    assert_true(ls_architecture_rope(&a, 5).factor == 8);
+    assert_true(ls_architecture_rope(&a, 4).type == LS_ROPE_DEFAULT);
+    /* version 5 */
+    char *four = changed(gemma3, "rope_theta", NULL);
+    char *five = changed(four, "rope_local_base_freq", NULL);
+    a = good_with(
+        five, "rope_parameters",
+        "{\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 4, \"rope_theta\": "
+        "5e5}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 2e4}}");
+    assert_true(a.rope.type == LS_ROPE_LINEAR && a.rope.base == 5e5 && a.local_base == 2e4);
+    check_refused(five, "rope_parameters", "{\"full_attention\": {}, \"other\": {}}",
+                  "rope_parameters: other is not supported");
+    check_refused(five, "rope_parameters",
+                  "{\"sliding_attention\": {\"rope_type\": \"linear\", \"factor\": 2}}",
+                  "sliding_attention is not of rope_type default");
+    check_refused(five, "rope_parameters", "{\"full_attention\": 3}", "must be an object");
+    check_refused(gemma3, "rope_parameters", "{\"sliding_attention\": {\"rope_theta\": 5}}",
+                  "differs from rope_local_base_freq");
+    free(four);
+    free(five);
+    static const char *const refused[][3] = {
+        {"sliding_window_pattern", "0", "sliding_window_pattern is 0; it must be at least 1"},
+        {"sliding_window_pattern", "-6", "sliding_window_pattern is -6"},
+        {"sliding_window", "-1", "sliding_window is -1; layers of sliding_attention need one"},
+        {"sliding_window", "null", "sliding_window is null"},
+        {"sliding_window", "3e10", "sliding_window"},
+        {"layer_types", "[" FULL "]", "one type for each layer"},
+        {"final_logit_softcapping", "30.0", "final_logit_softcapping is 30.0; soft-capping is not"},
+        {"attn_logit_softcapping", "50", "attn_logit_softcapping is 50; soft-capping is not"},
+        {"query_pre_attn_scalar", "0", "query_pre_attn_scalar is 0; it must be above 0"},
+        {"hidden_activation", "\"silu\"", "only \"gelu_pytorch_tanh\" is supported"},
+        {"use_bidirectional_attention", "true", "use_bidirectional_attention is true"},
+        {"rope_local_base_freq", "0", "base 0 of the rotation in layers with a window"},
+        {"model_type", "\"gemma3\"", "models that also read images are not supported"},
+        {"model_type", "\"gemma2\"", "model_type is \"gemma2\""}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_refused(gemma3_first, refused[i][0], refused[i][1], refused[i][2]);
+    check_refused(gemma3, "layer_types",
+                  "[" LOCALS FULL ", " LOCALS FULL ", " LOCALS "\"chunked_attention\"]",
+                  "layer 17 is 'chunked_attention'");
+    check_refused(gemma3, "layer_types", "[" LOCALS FULL ", " FULL ", " LOCALS LOCALS FULL "]",
+                  "layer 6 is 'full_attention': only a list whose each 6th layer");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -435,6 +524,12 @@ static void test_written(void **state) {
         ls_json_free(o);
         b = good(text.data);
         assert_memory_equal(&a, &b, sizeof a);
+        if (a.family == LS_FAMILY_GEMMA3) {
+            b = good_with(text.data, "layer_types", NULL);
+            assert_memory_equal(&a, &b, sizeof a);
+            b = good_with(text.data, "sliding_window_pattern", NULL);
+            assert_memory_equal(&a, &b, sizeof a);
+        }
         if (a.family != LS_FAMILY_GPT2) {
             b = good_with(text.data, "rope_parameters", NULL);
             assert_memory_equal(&a, &b, sizeof a);
@@ -575,10 +670,11 @@ int main(void) {
         cmocka_unit_test(test_families),   cmocka_unit_test(test_rope),
         cmocka_unit_test(test_left_out),   cmocka_unit_test(test_rope_refused),
         cmocka_unit_test(test_windows),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_written),
-        cmocka_unit_test(test_generation), cmocka_unit_test(test_drawing),
-        cmocka_unit_test(test_load),       cmocka_unit_test(test_divisors),
-        cmocka_unit_test(test_shortest),   cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_written),    cmocka_unit_test(test_generation),
+        cmocka_unit_test(test_drawing),    cmocka_unit_test(test_load),
+        cmocka_unit_test(test_divisors),   cmocka_unit_test(test_shortest),
+        cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -274,6 +274,12 @@ static ls_architecture architecture_of(ls_family f) {
         a.norm_topk = true;
         a.router_aux_loss = 0.001;
     }
+    if (f == LS_FAMILY_GEMMA3) {
+        a.gemma = a.qk_norm = true;
+        a.window = 9;
+        a.full_every = 2;
+        a.local_base = 20000;
+    }
     if (f != LS_FAMILY_GPT2) return a;
     a.kv_heads = 4;
     a.rope = (ls_rotation){0};
@@ -307,7 +313,8 @@ static ls_architecture write_and_read(const ls_architecture *a) {
 static bool is_same(const ls_architecture *x, const ls_architecture *y) {
     bool same = SAME(family) && SAME(layers) && SAME(width) && SAME(ffn) && SAME(heads) &&
                 SAME(kv_heads) && SAME(head_dim) && SAME(vocab) && SAME(context) &&
-                SAME(norm_eps) && SAME(window) && SAME(qkv_bias) && SAME(o_bias) &&
+                SAME(norm_eps) && SAME(window) && SAME(full_every) && SAME(local_base) &&
+                SAME(query_scalar) && SAME(gemma) && SAME(qkv_bias) && SAME(o_bias) &&
                 SAME(mlp_bias) && SAME(qk_norm) && SAME(experts) && SAME(experts_per_token) &&
                 SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) && SAME(bos) && SAME(pad) &&
                 SAME(eos) && SAME(neos);
@@ -323,6 +330,7 @@ static void test_written(void **state) {
     (void)state;
     for (int f = 0; f < LS_NFAMILIES; f++)
         for (int type = LS_ROPE_DEFAULT; type < LS_NROPE_TYPES; type++) {
+            if (f == LS_FAMILY_GEMMA3 && type == LS_ROPE_LLAMA3) continue;
             ls_architecture a = architecture_of((ls_family)f);
             if (f != LS_FAMILY_GPT2) a.rope.type = (ls_rope_type)type;
             if (a.rope.type > LS_ROPE_DEFAULT) a.rope.factor = 8;
@@ -342,11 +350,36 @@ static void test_written(void **state) {
     }
 }
 
+/* In no layer a window, in all, and what its keys can't say. */
+static void test_gemma3(void **state) {
+    (void)state;
+    ls_architecture a = architecture_of(LS_FAMILY_GEMMA3), b;
+    ls_error e = {0};
+    ls_architecture_set_windows(&a, 4, 20000);
+    b = write_and_read(&a);
+    assert_true(is_same(&a, &b) && b.window == 9 && b.full_every == 0 && b.rope.base == 20000);
+    ls_architecture_set_windows(&a, 1, 20000);
+    b = write_and_read(&a);
+    assert_true(is_same(&a, &b) && b.window == 0);
+    assert_ls_ok(ls_gguf_check(&a, &e), e);
+    a.query_scalar = 20;
+    assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "divides scores by the root of 20", e);
+    a.layers = 62; /* that of 27 billion parameters: width / heads */
+    a.query_scalar = 0;
+    assert_ls_ok(ls_gguf_check(&a, &e), e);
+    a.width = 80;
+    assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "the root of 16", e);
+    a.query_scalar = 20;
+    assert_ls_ok(ls_gguf_check(&a, &e), e);
+    a.rope.type = LS_ROPE_LLAMA3;
+    assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no keys for the rotation llama3", e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),    cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_divisors),
-        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_written), cmocka_unit_test(test_gemma3),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

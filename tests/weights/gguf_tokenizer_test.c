@@ -2,6 +2,7 @@
  * tokenizer mean is in data/tokenizer_parts_test.c. */
 #include "weights/gguf_tokenizer.h"
 
+#include "data/small_tokenizer.h"
 #include "data/spelling.h"
 #include "folder.h"
 #include "test.h"
@@ -189,6 +190,42 @@ static void test_written(void **state) {
     }
 }
 
+/* Merges that make one token are written in any order, as Hugging Face's files have another one
+ * than SentencePiece; not those of different tokens, where a score can't say it. */
+static void test_orders(void **state) {
+    (void)state;
+    static const char *const tokens[] = {"a", "n", "an", "na", "ana", "anana", NULL};
+    static const char *const orders[][7] = {
+        {"a n", "n a", "an a", "a na", "an ana", "ana na", NULL},
+        {"a n", "n a", "a na", "an a", "an ana", "ana na", NULL},
+        {"a n", "n a", "an a", "a na", "ana na", "an ana", NULL}, /* SentencePiece's is an ana */
+        {"a n", "n a", "an a", "an ana", "a na", "ana na", NULL},
+        {"a n", "n a", "an a", "an ana", "ana na", NULL}};
+    for (int i = 0; i < 5; i++) {
+        small_tokenizer s = {.normalizer = SMALL_REPLACE,
+                             .decoder = SMALL_DECODER,
+                             .model = "\"unk_token\": \"<unk>\", \"fuse_unk\": true, "
+                                      "\"byte_fallback\": true, ",
+                             .sentencepiece = true,
+                             .tokens = tokens,
+                             .merges = orders[i]};
+        char *json = small_json(&s);
+        ls_tokenizer *t = NULL;
+        ls_gguf_writer w = {0};
+        ls_error e = {0};
+        assert_ls_ok(ls_tokenizer_parse(json, strlen(json), "small", &t, &e), e);
+        const ls_architecture a = {.vocab = ls_tokenizer_vocab(t), .bos = LS_TOKEN_NONE};
+        if (i < 3)
+            assert_ls_ok(ls_gguf_put_tokenizer(&w, t, &a, &e), e);
+        else
+            assert_ls_fails(ls_gguf_put_tokenizer(&w, t, &a, &e), LS_EINVAL, "can't say the order",
+                            e);
+        ls_gguf_writer_free(&w);
+        ls_tokenizer_free(t);
+        free(json);
+    }
+}
+
 /* What GGUF has no words for. */
 static void test_not_written(void **state) {
     (void)state;
@@ -270,9 +307,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),      cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_written),   cmocka_unit_test(test_not_written),
-        cmocka_unit_test(test_llama_bpe), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gpt2),    cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_written), cmocka_unit_test(test_not_written),
+        cmocka_unit_test(test_orders),  cmocka_unit_test(test_llama_bpe),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

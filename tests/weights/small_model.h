@@ -7,12 +7,13 @@
 #include "weights/gguf_bytes.h"
 #include "weights/safetensors.h"
 
-/* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3: of 32), 2 KV heads,
- * 100 tokens, 48 positions, 2 layers. */
+/* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3, gemma3: of 32), 2 KV
+ * heads, 100 tokens, 48 positions, 2 layers. */
 typedef struct small_row {
     const char *hf, *gguf; /* %d: the layer */
     int64_t dims[2];       /* as in Hugging Face's files; 0: a vector */
-    char order;            /* of rows in GGUF: p permuted pairs of heads of 16, t transposed */
+    char order;            /* of rows in GGUF: p permuted pairs of heads of 16, t transposed,
+                             * 1 the same, plus 1 */
 } small_row;
 
 typedef struct small_model {
@@ -46,8 +47,16 @@ static const small_model small_models[] = {
      "\"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 48, \"n_inner\": null, "
      "\"vocab_size\": 100, \"layer_norm_epsilon\": 1e-05, \"bos_token_id\": 1, \"eos_token_id\": 2",
      "gpt2", true, true, false, 256},
+    {"gemma3_text",
+     "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_hidden_layers\": 2, "
+     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 32, "
+     "\"max_position_embeddings\": 48, \"vocab_size\": 100, \"rms_norm_eps\": 1e-05, "
+     "\"hidden_activation\": \"gelu_pytorch_tanh\", \"bos_token_id\": 1, \"eos_token_id\": 2, "
+     "\"pad_token_id\": null, \"query_pre_attn_scalar\": 32, \"sliding_window\": 5, "
+     "\"sliding_window_pattern\": 2, \"rope_local_base_freq\": 20000",
+     "gemma3", true, false, true, 96},
 };
-enum { SMALL_GPT2 = 5 }; /* as published; that before it can't be trained */
+enum { SMALL_GPT2 = 5, SMALL_GEMMA3 }; /* as published; that before it can't be trained */
 enum { SMALL_MODELS = sizeof small_models / sizeof *small_models, SMALL_TENSORS = 32 };
 
 static const small_row small_llama[] = {
@@ -74,6 +83,27 @@ static const small_row small_biases[] = {
 static const small_row small_norms[] = {
     {"model.layers.%d.self_attn.q_norm.weight", "blk.%d.attn_q_norm.weight", {32}, 0},
     {"model.layers.%d.self_attn.k_norm.weight", "blk.%d.attn_k_norm.weight", {32}, 0},
+    {0},
+};
+static const small_row small_gemma3[] = {
+    {"model.embed_tokens.weight", "token_embd.weight", {100, 64}, 0},
+    {"model.layers.%d.input_layernorm.weight", "blk.%d.attn_norm.weight", {64}, '1'},
+    {"model.layers.%d.self_attn.q_proj.weight", "blk.%d.attn_q.weight", {64, 64}, 0},
+    {"model.layers.%d.self_attn.k_proj.weight", "blk.%d.attn_k.weight", {32, 64}, 0},
+    {"model.layers.%d.self_attn.v_proj.weight", "blk.%d.attn_v.weight", {32, 64}, 0},
+    {"model.layers.%d.self_attn.q_norm.weight", "blk.%d.attn_q_norm.weight", {32}, '1'},
+    {"model.layers.%d.self_attn.k_norm.weight", "blk.%d.attn_k_norm.weight", {32}, '1'},
+    {"model.layers.%d.self_attn.o_proj.weight", "blk.%d.attn_output.weight", {64, 64}, 0},
+    {"model.layers.%d.post_attention_layernorm.weight",
+     "blk.%d.post_attention_norm.weight",
+     {64},
+     '1'},
+    {"model.layers.%d.pre_feedforward_layernorm.weight", "blk.%d.ffn_norm.weight", {64}, '1'},
+    {"model.layers.%d.mlp.gate_proj.weight", "blk.%d.ffn_gate.weight", {96, 64}, 0},
+    {"model.layers.%d.mlp.up_proj.weight", "blk.%d.ffn_up.weight", {96, 64}, 0},
+    {"model.layers.%d.mlp.down_proj.weight", "blk.%d.ffn_down.weight", {64, 96}, 0},
+    {"model.layers.%d.post_feedforward_layernorm.weight", "blk.%d.post_ffw_norm.weight", {64}, '1'},
+    {"model.norm.weight", "output_norm.weight", {64}, '1'},
     {0},
 };
 static const small_row small_gpt2[] = {
@@ -124,10 +154,11 @@ static inline int small_add(const small_row *r, int64_t head, small_tensor *out,
 static inline int small_list(const small_model *m, small_tensor out[SMALL_TENSORS]) {
     int64_t head = m->qk_norm ? 32 : 16;
     bool gpt2 = strcmp(m->family, "gpt2") == 0, permuted = strcmp(m->gguf, "llama") == 0;
-    int n = small_add(gpt2 ? small_gpt2 : small_llama, head, out, 0);
+    bool gemma = strcmp(m->gguf, "gemma3") == 0;
+    int n = small_add(gpt2 ? small_gpt2 : gemma ? small_gemma3 : small_llama, head, out, 0);
     if (!m->tied) n = small_add(small_head, head, out, n);
     if (m->biases && !gpt2) n = small_add(small_biases, head, out, n);
-    if (m->qk_norm) n = small_add(small_norms, head, out, n);
+    if (m->qk_norm && !gemma) n = small_add(small_norms, head, out, n);
     for (int i = 0; i < n; i++) {
         if (out[i].order == 'p' && !permuted) out[i].order = 0;
         if (out[i].rows == 96) out[i].rows = m->ffn;
@@ -209,7 +240,8 @@ static inline void small_put_values(const small_tensor *t, ls_buf *b) {
                         put_float(b, small_value(t, h * 16 + s * 8 + i, c));
     else
         for (int64_t r = 0; r < t->rows; r++)
-            for (int64_t c = 0; c < columns; c++) put_float(b, small_value(t, r, c));
+            for (int64_t c = 0; c < columns; c++)
+                put_float(b, small_value(t, r, c) + (t->order == '1'));
 }
 
 /* Key-values of the architecture; returns their number. */
@@ -238,8 +270,16 @@ static inline uint64_t small_put_keys(const small_model *m, ls_buf *b) {
     snprintf(key, sizeof key, "%s.attention.head_count_kv", m->gguf);
     put_key_u32(b, key, 2), n++;
     if (m->qk_norm) {
-        put_key_u32(b, "qwen3.attention.key_length", 32), n++;
-        put_key_u32(b, "qwen3.attention.value_length", 32), n++;
+        snprintf(key, sizeof key, "%s.attention.key_length", m->gguf);
+        put_key_u32(b, key, 32), n++;
+        snprintf(key, sizeof key, "%s.attention.value_length", m->gguf);
+        put_key_u32(b, key, 32), n++;
+    }
+    if (strcmp(m->gguf, "gemma3") == 0) {
+        put_key_u32(b, "gemma3.attention.sliding_window", 5), n++;
+        put_key_u32(b, "gemma3.attention.sliding_window_pattern", 2), n++;
+        put_key_f32(b, "gemma3.rope.freq_base", 1000000), n++;
+        put_key_f32(b, "gemma3.rope.freq_base_swa", 20000), n++;
     }
     snprintf(key, sizeof key, "%s.rope.freq_base", m->gguf);
     if (strcmp(m->family, "llama") == 0) put_key_f32(b, key, 50000), n++;

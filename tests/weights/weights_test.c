@@ -7,6 +7,7 @@
 
 #include "folder.h"
 #include "test.h"
+#include "weights/gguf_model.h"
 #include "weights/small_model.h"
 
 static char gguf[96];
@@ -86,7 +87,7 @@ static void test_families(void **state) {
         ls_weights a = open_good(folder), b = open_good(gguf);
         assert_true(!a.is_gguf && b.is_gguf);
         assert_string_equal(ls_family_name(a.arch.family), m->family);
-        assert_string_equal(ls_family_name(b.arch.family), m->gguf);
+        assert_string_equal(ls_gguf_family_name(b.arch.family), m->gguf);
         char *difference = ls_architecture_difference(&a.arch, &b.arch);
         assert_null(difference);
         assert_true(b.arch.bos == 1 && b.arch.neos == 1 && b.arch.eos[0] == 2);

@@ -194,6 +194,67 @@ static void test_gguf_again(void **state) {
     }
 }
 
+/* Norms of a Gemma 3 whose elements have more bits than 1 + them: they are in the file beside
+ * these, unless another program has changed the tensor since. */
+typedef struct norms {
+    float x[512];
+    bool fits; /* 1 + an element has all its bits */
+} norms;
+
+static ls_status norm_rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *x,
+                           ls_error *e) {
+    const norms *from = arg;
+    int64_t width = n->ndims > 1 ? n->dims[1] : 1;
+    (void)e;
+    for (int64_t i = first * width; i < end * width; i++) {
+        x[i - first * width] = n->ndims > 1 ? 0 : from->x[i];
+        if (n->ndims == 1 && from->fits) x[i - first * width] = (float)(i % 7) / 8 - 0.5f;
+    }
+    return LS_OK;
+}
+
+static void test_gemma_norms(void **state) {
+    (void)state;
+    static const float hard[] = {0.1f, -0.1f, 1e-9f, -3e-20f, 0.3333333f, 1.7f, -1.0001f, 65537.7f};
+    small_write_gguf(&small_models[SMALL_GEMMA3], gguf);
+    ls_weights w = open_good(gguf);
+    char *copy = ls_format("%s/copy.gguf", folder);
+    norms from = {.fits = true};
+    for (int i = 0; i < 512; i++) from.x[i] = hard[i % 8] * (float)(1 + i / 8);
+    ls_model_source s = {.arch = &w.arch, .rows = norm_rows, .arg = &from};
+    for (int fits = 1; fits >= 0; fits--) {
+        ls_gguf_writer writer = {0};
+        ls_error e = {0};
+        from.fits = fits;
+        unlink(copy);
+        assert_ls_ok(ls_write_gguf(&s, copy, LS_BLOCK_F16, &writer, &e), e);
+        ls_gguf_writer_free(&writer);
+        ls_weights again = open_good(copy);
+        assert_int_equal(again.norms != NULL, !fits);
+        for (size_t k = 0; k < again.n; k++) {
+            const ls_weight *t = &again.list[k];
+            float want[64], got[64], stored[64];
+            if (t->id.ndims > 1) continue;
+            assert_ls_ok(norm_rows(&from, &t->id, 0, t->id.dims[0], want, &e), e);
+            assert_ls_ok(ls_weights_rows(&again, t, 0, t->id.dims[0], got, &e), e);
+            assert_memory_equal(got, want, (size_t)t->id.dims[0] * sizeof *got);
+            assert_ls_ok(ls_weights_rows(&again, t, 3, 5, got, &e), e);
+            assert_memory_equal(got, want + 3, 2 * sizeof *got);
+            memcpy(stored, t->data, (size_t)t->id.dims[0] * sizeof *stored);
+            for (int64_t i = 0; i < t->id.dims[0]; i++) assert_true(stored[i] == 1 + want[i]);
+        }
+        ls_weight changed = again.list[1];
+        float other[64], got[64];
+        for (int i = 0; i < 64; i++) other[i] = 1.5f;
+        changed.data = (const uint8_t *)other;
+        assert_ls_ok(ls_weights_rows(&again, &changed, 0, 64, got, &e), e);
+        for (int i = 0; i < 64; i++) assert_true(got[i] == 0.5f);
+        ls_weights_close(&again);
+    }
+    ls_weights_close(&w);
+    free(copy);
+}
+
 /* llama3's divisors; and large tensors, in several pieces. */
 static ls_status constant_rows(const void *arg, const ls_name *n, int64_t first, int64_t end,
                                float *x, ls_error *e) {
@@ -415,6 +476,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_shards, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_gguf, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_gguf_again, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_gemma_norms, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_large, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_rotations, make_places, remove_folder),
