@@ -329,14 +329,15 @@ typedef struct ls_attention_options {
 } ls_attention_options;
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
 
-/* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D /
- * 2 of each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], has
- * other places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for
+/* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D
+ * / 2 of each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T],
+ * has other places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for
  * longer texts are scaled: .factor alone divides all of them ("linear"); with .original, the number
  * of positions that the model was first trained for, frequencies of waves longer than original /
  * low are divided, those of waves shorter than original / high stay, and those between are
- * interpolated ("llama3"). Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32,
- * as in Hugging Face's. */
+ * interpolated ("llama3"). .kept [D / 2] is the part of each frequency, 0 to 1, that .factor does
+ * not divide ("yarn"); .scale multiplies cosines and sines. Su et al., "RoFormer", 2021.
+ * Frequencies and angles are rounded to f32, as in Hugging Face's. */
 typedef struct ls_rope_options {
     const char *name LS_UNSET;
     int64_t heads LS_UNSET;
@@ -344,6 +345,8 @@ typedef struct ls_rope_options {
     float factor LS_UNSET, low LS_UNSET, high LS_UNSET; /* factor 0: 1; low 0: 1; high 0: 4 */
     int64_t original LS_UNSET;                          /* 0: not of Llama 3's kind */
     ls_value *positions LS_UNSET;
+    const float *kept LS_UNSET; /* is copied; NULL: all frequencies are divided alike */
+    float scale LS_UNSET;       /* 0: 1 */
 } ls_rope_options;
 ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 

@@ -30,7 +30,8 @@ typedef enum ls_span_unit { ls_span_unit_words(LS_CHOICE_VALUE) } ls_span_unit;
 typedef enum ls_model_kind { ls_model_kind_words(LS_CHOICE_VALUE) } ls_model_kind;
 
 #define ls_rope_kind_words(IS)                                                                     \
-    IS(LS_ROPES_DEFAULT, "default") IS(LS_ROPES_LINEAR, "linear") IS(LS_ROPES_LLAMA3, "llama3")
+    IS(LS_ROPES_DEFAULT, "default") IS(LS_ROPES_LINEAR, "linear") IS(LS_ROPES_LLAMA3, "llama3")    \
+    IS(LS_ROPES_YARN, "yarn")
 typedef enum ls_rope_kind { ls_rope_kind_words(LS_CHOICE_VALUE) } ls_rope_kind;
 
 /* What a block of kind llama is made of: networks/llama.h. */

@@ -97,8 +97,9 @@ typedef struct ls_config {
         const char *adapter;             /* a directory of peft's form; "": none */
         int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
         ls_rope_kind rope;
-        double rope_base, rope_factor, rope_low, rope_high, rope_local_base;
+        double rope_base, rope_factor, rope_low, rope_high, rope_scale, rope_local_base;
         int64_t rope_original;
+        ls_switch rope_truncate;
         double norm_eps;
         int64_t window, full_attention_every; /* 0: none */
         int64_t query_scalar;                 /* 0: the width of a head */

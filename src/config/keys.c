@@ -73,17 +73,24 @@ static const ls_config_key keys[] = {
         "llama: width of a head, even; 0: model.width / model.heads"),
     ONE_OF("model.rope", model.rope, ls_rope_kind, FIXED,
            "llama: frequencies of rotary positions: default; linear: divided by model.rope_factor; "
-           "llama3: the low ones are, as in Llama 3.1"),
+           "llama3: the low ones are, as in Llama 3.1; yarn: as in Qwen's configs for long texts"),
     NUM("model.rope_base", model.rope_base, 1.5, 1e12, 10000, FIXED,
         "llama: base of the frequencies of rotary positions"),
     NUM("model.rope_factor", model.rope_factor, 1e-3, 1e6, 1, FIXED,
         "llama: divisor of frequencies (model.rope)"),
     NUM("model.rope_low", model.rope_low, 1e-3, 1e6, 1, FIXED,
-        "model.rope llama3: low_freq_factor of published configs"),
+        "model.rope llama3: low_freq_factor of published configs; yarn: beta_slow (usually 1)"),
     NUM("model.rope_high", model.rope_high, 1e-3, 1e6, 4, FIXED,
-        "model.rope llama3: high_freq_factor"),
+        "model.rope llama3: high_freq_factor; yarn: beta_fast (usually 32)"),
     INT("model.rope_original", model.rope_original, 1, 1048576, 8192, FIXED,
-        "model.rope llama3: original_max_position_embeddings"),
+        "model.rope llama3, yarn: original_max_position_embeddings"),
+    NUM("model.rope_scale", model.rope_scale, 0, 1e6, 0, FIXED,
+        "model.rope yarn: what multiplies cosines and sines (attention_factor of published "
+        "configs); 0: 0.1 ln(model.rope_factor) + 1"),
+    SWITCH(
+        "model.rope_truncate", model.rope_truncate, LS_ON, FIXED,
+        "model.rope yarn: on: the frequencies between which it interpolates are rounded to whole "
+        "ones (truncate of published configs)"),
     INT("model.window", model.window, 0, 1048576, 0, FIXED,
         "llama: the most positions that a query sees, its own among them; 0: all before it"),
     INT("model.full_attention_every", model.full_attention_every, 0, 10000, 0, FIXED,

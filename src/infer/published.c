@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/intern.h"
+#include "base/min.h"
 #include "networks/llama.h"
 #include "weights/model_text.h"
 
@@ -17,8 +18,7 @@ bool ls_published_is(const char *path) {
 static ls_status choose_context(ls_config *c, ls_error *e) {
     ls_weights w = {0};
     LS_TRY(ls_weights_open(c->model.from, &w, e));
-    bool fits = w.arch.context < LS_PUBLISHED_CONTEXT;
-    c->model.context = fits ? w.arch.context : LS_PUBLISHED_CONTEXT;
+    c->model.context = ls_min(ls_architecture_positions(&w.arch), LS_PUBLISHED_CONTEXT);
     ls_weights_close(&w);
     return LS_OK;
 }

@@ -12,8 +12,9 @@
 
 typedef struct frequencies {
     int64_t T, D;
-    float base, factor, low, high;
-    int64_t original; /* 0: all frequencies are divided by factor */
+    float base, factor, low, high, scale;
+    int64_t original;  /* 0: all frequencies are divided by factor */
+    const float *kept; /* [D / 2], or NULL */
 } frequencies;
 
 typedef struct options {
@@ -115,11 +116,14 @@ static float scaled(const frequencies *f, float frequency) {
     return (float)((1 - mix) * (double)frequency / (double)f->factor + mix * (double)frequency);
 }
 
-/* The frequency of pair i, 1 / base^(2 i / D), rounded after the power and after the division. */
+/* The frequency of pair i, 1 / base^(2 i / D), rounded after the power and after the division; what
+ * is kept of it is rounded as in Hugging Face's code. */
 static float frequency_of(const frequencies *f, int64_t i) {
     double exponent = (double)((float)(2 * i) / (float)f->D);
     float power = (float)ls_math_exp(exponent * ls_math_log((double)f->base));
-    return scaled(f, 1.0f / power);
+    if (!f->kept) return scaled(f, 1.0f / power);
+    float kept = f->kept[i];
+    return 1.0f / (f->factor * power) * (1 - kept) + 1.0f / power * kept;
 }
 
 /* cos of `turns` times 2 pi. */
@@ -135,16 +139,19 @@ static const float *make_turns(ls_model *m, const frequencies *f, int *constants
         float frequency = frequency_of(f, i);
         for (int64_t t = 0; t < f->T; t++) {
             double turn = (double)((float)t * frequency) / TWO_PI;
-            turns[t * f->D + i] = (float)cos_of(turn);
-            turns[t * f->D + half + i] = (float)cos_of(turn + 0.75); /* sin x = cos(x - pi / 2) */
+            turns[t * f->D + i] = f->scale * (float)cos_of(turn);
+            /* sin x = cos(x - pi / 2) */
+            turns[t * f->D + half + i] = f->scale * (float)cos_of(turn + 0.75);
         }
     }
     return turns;
 }
 
 static bool is_same(const frequencies *a, const frequencies *b) {
-    return a->T == b->T && a->D == b->D && a->original == b->original &&
-           memcmp(&a->base, &b->base, 4 * sizeof a->base) == 0;
+    bool kept = !a->kept == !b->kept &&
+                (!a->kept || memcmp(a->kept, b->kept, (size_t)a->D / 2 * sizeof *a->kept) == 0);
+    return a->T == b->T && a->D == b->D && a->original == b->original && kept &&
+           memcmp(&a->base, &b->base, 5 * sizeof a->base) == 0;
 }
 
 static void find_turns(ls_model *m, options *own) {
@@ -154,7 +161,14 @@ static void find_turns(ls_model *m, options *own) {
         if (l->ops != &ops || !o->turns || !is_same(&o->f, &own->f)) continue;
         own->turns = o->turns;
         own->constants = o->constants;
+        own->f.kept = o->f.kept;
         return;
+    }
+    if (own->f.kept) {
+        int number = 0;
+        size_t n = (size_t)own->f.D / 2;
+        float *kept = ls_build_constants(m, n, &number);
+        own->f.kept = memcpy(kept, own->f.kept, n * sizeof *kept);
     }
     own->turns = make_turns(m, &own->f, &own->constants);
 }
@@ -168,6 +182,13 @@ static void declare_conversions(ls_layer *l, int64_t n) {
     ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
     ls_conversions_add(
         b, (ls_conversion){.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = n});
+}
+
+/* Parts of frequencies. */
+static bool has_parts(const frequencies *f) {
+    for (int64_t i = 0; f->kept && i < f->D / 2; i++)
+        if (!(f->kept[i] >= 0 && f->kept[i] <= 1)) return false;
+    return true;
 }
 
 static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const frequencies *f) {
@@ -190,6 +211,9 @@ static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const
                       "original is %lld, low %g, high %g; high is above low, and low above 0, "
                       "and high at most 1e6",
                       (long long)f->original, (double)f->low, (double)f->high);
+    else if (!(f->scale > 0 && f->scale <= 1e6f) || !has_parts(f))
+        ls_build_fail(m, "scale is %g, above 0 and at most 1e6; kept has numbers from 0 to 1",
+                      (double)f->scale);
     return ls_build_is_good(m);
 }
 
@@ -202,7 +226,9 @@ ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_ran
                      .factor = o.factor == 0 ? 1 : o.factor,
                      .low = o.low == 0 ? 1 : o.low,
                      .high = o.high == 0 ? 4 : o.high,
-                     .original = o.original};
+                     .scale = o.scale == 0 ? 1 : o.scale,
+                     .original = o.original,
+                     .kept = o.kept};
     if (!look(m, x, &o, &f)) return ls_build_failed(m);
     l->ops = &ops;
     ls_build_unread(l);

@@ -251,7 +251,7 @@ static const ls_layer_entry entries[] = {
       {INT(ls_rope_options, heads, 1, MOST), REAL(ls_rope_options, base, 1, 1e12),
        REAL(ls_rope_options, factor, 0, 1e6), REAL(ls_rope_options, low, 0, 1e6),
        REAL(ls_rope_options, high, 0, 1e6), INT(ls_rope_options, original, 0, MOST),
-       LS_OPT_VALUE(ls_rope_options, positions)}},
+       REAL(ls_rope_options, scale, 0, 1e6), LS_OPT_VALUE(ls_rope_options, positions)}},
      .add = add_rope},
     {{"scale", "start", {REAL(ls_scale_options, start, -1e6, 1e6)}}, .add = add_scale},
     {{"sigmoid", NULL, {{0}}}, .add = add_sigmoid},

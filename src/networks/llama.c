@@ -2,6 +2,7 @@
 #include "networks/llama.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "layers/layers.h"
 #include "layers/moe.h"
@@ -136,7 +137,16 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
         o.high = (float)r.high;
         o.original = r.original_context;
     }
-    return ls_layers_rope(f->m, x, o, f->cut.rows);
+    float *kept = NULL;
+    if (r.type == LS_ROPE_YARN) {
+        const int64_t half = f->a->head_dim / 2;
+        o.kept = kept = LS_NEW_ARRAY(float, (size_t)half);
+        for (int64_t i = 0; i < half; i++) kept[i] = (float)ls_rope_kept(&r, 2 * half, i);
+        o.scale = (float)r.scale;
+    }
+    x = ls_layers_rope(f->m, x, o, f->cut.rows);
+    free(kept);
+    return x;
 }
 
 /* ---- attention ---- */
@@ -398,7 +408,8 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
                        "a head has %lld numbers (model.head_dim, or model.width / model.heads); "
                        "rotary positions need an even number",
                        (long long)a->head_dim);
-    if (a->rope.type == LS_ROPE_LLAMA3 && a->rope.high <= a->rope.low)
+    if ((a->rope.type == LS_ROPE_LLAMA3 || a->rope.type == LS_ROPE_YARN) &&
+        a->rope.high <= a->rope.low)
         return ls_fail(e, LS_EINVAL, "model.rope_high %g is not above model.rope_low %g",
                        a->rope.high, a->rope.low);
     return LS_OK;

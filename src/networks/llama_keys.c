@@ -15,8 +15,13 @@ static int64_t ffn_of(const ls_config *c) {
 static ls_rotation rotation_of(const ls_config *c) {
     static const ls_rope_type types[] = {[LS_ROPES_DEFAULT] = LS_ROPE_DEFAULT,
                                          [LS_ROPES_LINEAR] = LS_ROPE_LINEAR,
-                                         [LS_ROPES_LLAMA3] = LS_ROPE_LLAMA3};
+                                         [LS_ROPES_LLAMA3] = LS_ROPE_LLAMA3,
+                                         [LS_ROPES_YARN] = LS_ROPE_YARN};
+    double scale = c->model.rope_scale;
+    bool yarn = c->model.rope == LS_ROPES_YARN;
     return (ls_rotation){.type = types[c->model.rope],
+                         .scale = yarn && scale == 0 ? ls_rope_scale(c->model.rope_factor) : scale,
+                         .exact = yarn && c->model.rope_truncate == LS_OFF,
                          .base = c->model.rope_base,
                          .factor = c->model.rope_factor,
                          .low = c->model.rope_low,
@@ -95,13 +100,18 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     c->model.head = a->tied ? LS_HEAD_TIED : LS_HEAD_OWN;
     c->model.rope_base = r->base;
     c->model.rope = r->type == LS_ROPE_LLAMA3   ? LS_ROPES_LLAMA3
+                    : r->type == LS_ROPE_YARN   ? LS_ROPES_YARN
                     : r->type == LS_ROPE_LINEAR ? LS_ROPES_LINEAR
                                                 : LS_ROPES_DEFAULT;
     if (r->type != LS_ROPE_DEFAULT) c->model.rope_factor = r->factor;
-    if (r->type == LS_ROPE_LLAMA3) {
+    if (r->type == LS_ROPE_LLAMA3 || r->type == LS_ROPE_YARN) {
         c->model.rope_low = r->low;
         c->model.rope_high = r->high;
         c->model.rope_original = r->original_context;
+    }
+    if (r->type == LS_ROPE_YARN) {
+        c->model.rope_scale = r->scale;
+        c->model.rope_truncate = r->exact ? LS_OFF : LS_ON;
     }
     return LS_OK;
 }
@@ -123,10 +133,10 @@ static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
     c->model.width = a->width;
     c->model.heads = a->heads;
     c->model.vocab = a->vocab;
-    if (c->model.context > a->context)
-        return ls_fail(e, LS_EINVAL,
-                       "model.context is %lld; %s was trained with at most %lld positions",
-                       (long long)c->model.context, c->model.from, (long long)a->context);
+    if (c->model.context > ls_architecture_positions(a))
+        return ls_fail(
+            e, LS_EINVAL, "model.context is %lld; %s was trained with at most %lld positions",
+            (long long)c->model.context, c->model.from, (long long)ls_architecture_positions(a));
     return LS_OK;
 }
 

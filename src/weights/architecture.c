@@ -67,7 +67,8 @@ ls_token_ids ls_architecture_config_ids(const ls_architecture *a) {
 }
 
 const char *ls_rope_type_name(ls_rope_type t) {
-    static const char *const names[LS_NROPE_TYPES] = {"none", "default", "linear", "llama3"};
+    static const char *const names[LS_NROPE_TYPES] = {"none", "default", "linear", "llama3",
+                                                      "yarn"};
     return names[t];
 }
 
@@ -132,6 +133,17 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
         return ls_fail(e, LS_EINVAL,
                        "%s: rope_type llama3 needs 0 < low_freq_factor < high_freq_factor and "
                        "original_max_position_embeddings above 0",
+                       what);
+    if (r->type == LS_ROPE_YARN && a->gemma)
+        return ls_fail(e, LS_EINVAL, "%s: the family %s has no rotation of rope_type yarn", what,
+                       ls_family_name(a->family));
+    if (r->type == LS_ROPE_YARN &&
+        !(is_positive(r->low) && is_positive(r->high) && r->low < r->high && r->base > 1 &&
+          r->original_context > 0 && is_positive(r->scale) && (float)r->scale <= 1e6f))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: rope_type yarn needs 0 < beta_slow < beta_fast, an attention_factor "
+                       "from 0 to 1e6, rope_theta above 1 and original_max_position_embeddings "
+                       "above 0",
                        what);
     return LS_OK;
 }
@@ -240,7 +252,8 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         {"experts of a token", a->experts_per_token, b->experts_per_token},
         {"weights of experts with the sum 1", a->norm_topk, b->norm_topk},
         {"tied embedding", a->tied, b->tied},
-        {"original context of the rotation", a->rope.original_context, b->rope.original_context}};
+        {"original context of the rotation", a->rope.original_context, b->rope.original_context},
+        {"exact bounds of the rotation", a->rope.exact, b->rope.exact}};
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
         if (integers[i].a != integers[i].b)
             return ls_format("%s: %lld, not %lld", integers[i].name, (long long)integers[i].a,
@@ -256,7 +269,8 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
                  {"base of the rotation in layers with a window", a->local_base, b->local_base},
                  {"factor of the rotation", a->rope.factor, b->rope.factor},
                  {"low factor of the rotation", a->rope.low, b->rope.low},
-                 {"high factor of the rotation", a->rope.high, b->rope.high}};
+                 {"high factor of the rotation", a->rope.high, b->rope.high},
+                 {"scale of the rotation", a->rope.scale, b->rope.scale}};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         if (!near(reals[i].a, reals[i].b))
             return ls_format("%s: %.9g, not %.9g", reals[i].name, reals[i].a, reals[i].b);
@@ -283,16 +297,46 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
 
 /* ---- numbers ---- */
 
-double ls_rope_divisor(const ls_rotation *r, int64_t head_dim, int64_t i) {
-    if (r->type == LS_ROPE_LINEAR) return r->factor;
+static const double two_pi = 6.283185307179586;
+
+/* The frequency whose wave turns so often in the original context: a fraction. */
+static double turning(const ls_rotation *r, int64_t head_dim, double turns) {
+    double waves = (double)r->original_context / (turns * two_pi);
+    return (double)head_dim * ls_math_log(waves) / (2 * ls_math_log(r->base));
+}
+
+static double kept_by_yarn(const ls_rotation *r, int64_t head_dim, int64_t i) {
+    double a = turning(r, head_dim, r->high), b = turning(r, head_dim, r->low);
+    if (!r->exact) a = floor(a), b = ceil(b);
+    if (a < 0) a = 0;
+    if (b > (double)(head_dim - 1)) b = (double)(head_dim - 1);
+    if (a == b) b += 0.001;
+    float passed = ((float)i - (float)a) / (float)(b - a);
+    return (double)(1 - (passed < 0 ? 0 : passed > 1 ? 1 : passed));
+}
+
+double ls_rope_kept(const ls_rotation *r, int64_t head_dim, int64_t i) {
+    if (r->type == LS_ROPE_LINEAR) return 0;
+    if (r->type == LS_ROPE_YARN) return kept_by_yarn(r, head_dim, i);
     if (r->type != LS_ROPE_LLAMA3) return 1;
-    const double two_pi = 6.283185307179586;
     double f = ls_math_exp(-2.0 * (double)i / (double)head_dim * ls_math_log(r->base));
     double wavelength = two_pi / f, original = (double)r->original_context;
     if (wavelength < original / r->high) return 1;
-    if (wavelength > original / r->low) return r->factor;
-    double s = (original / wavelength - r->low) / (r->high - r->low);
-    return 1 / ((1 - s) / r->factor + s);
+    if (wavelength > original / r->low) return 0;
+    return (original / wavelength - r->low) / (r->high - r->low);
+}
+
+double ls_rope_divisor(const ls_rotation *r, int64_t head_dim, int64_t i) {
+    double s = ls_rope_kept(r, head_dim, i);
+    return s == 0 ? r->factor : 1 / ((1 - s) / r->factor + s);
+}
+
+double ls_rope_scale(double factor) { return factor > 1 ? 0.1 * ls_math_log(factor) + 1 : 1; }
+
+int64_t ls_architecture_positions(const ls_architecture *a) {
+    double stretched = (double)a->rope.original_context * a->rope.factor;
+    if (a->rope.type != LS_ROPE_YARN || stretched <= (double)a->context) return a->context;
+    return stretched < INT32_MAX ? (int64_t)stretched : INT32_MAX;
 }
 
 double ls_shortest_f32(float x) {

@@ -44,15 +44,19 @@ typedef enum ls_rope_type {
     LS_ROPE_DEFAULT,
     LS_ROPE_LINEAR,
     LS_ROPE_LLAMA3,
+    LS_ROPE_YARN,
     LS_NROPE_TYPES
 } ls_rope_type;
 
 typedef struct ls_rotation {
     ls_rope_type type;
     double base;
-    double factor;            /* linear, llama3 */
-    double low, high;         /* llama3: low_freq_factor < high_freq_factor */
-    int64_t original_context; /* llama3: original_max_position_embeddings */
+    double factor;            /* linear, llama3, yarn */
+    double low, high;         /* llama3: low_freq_factor < high_freq_factor; yarn: beta_slow,
+                               * beta_fast */
+    int64_t original_context; /* llama3, yarn: original_max_position_embeddings */
+    double scale;             /* yarn: attention_factor, which multiplies cosines and sines */
+    bool exact;               /* yarn: "truncate" is false */
 } ls_rotation;
 
 enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1, LS_EXPERTS_IN_A_MODEL = 128 };
@@ -132,10 +136,19 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
 /* Appends one line: "llama: 30 layers, width 576, ..." */
 void ls_architecture_describe(const ls_architecture *, ls_buf *);
 
-/* What divides frequency i < head_dim / 2 of the rotation. llama3: with wavelength L = 2 pi / f:
- * 1 for L < original / high; factor for L > original / low; between them 1 / ((1 - s) / factor + s)
- * with s = (original / L - low) / (high - low). Source: transformers, modeling_rope_utils.py. */
+/* The part s of frequency i < head_dim / 2 that the factor does not divide, 0 to 1.
+ * llama3: (original / L - low) / (high - low) for the wavelength L = 2 pi / f.
+ * yarn: 1 - (i - a) / (b - a), in f32, where wave a turns high times, and b low times, in the
+ * original context; unless `exact`, a is rounded down, and b up.
+ * Source: transformers, modeling_rope_utils.py. */
+double ls_rope_kept(const ls_rotation *, int64_t head_dim, int64_t i);
+/* What divides frequency i: 1 / ((1 - s) / factor + s). */
 double ls_rope_divisor(const ls_rotation *, int64_t head_dim, int64_t i);
+/* yarn's `scale` where a config has none. */
+double ls_rope_scale(double factor);
+/* The most positions: more than `context` where yarn stretches the original one beyond it, as where
+ * it was added to a published config. */
+int64_t ls_architecture_positions(const ls_architecture *);
 
 /* The decimal number with the fewest digits that is this one when rounded to f32: what a person had
  * written before it was rounded, such as 1e-05 or 1000000. */

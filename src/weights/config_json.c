@@ -177,10 +177,38 @@ static ls_status rope_type_of(reader *r, ls_rope_type *t_p) {
         *t_p = LS_ROPE_DEFAULT;
         return LS_OK;
     }
-    return fail_value(r, v ? "rope_type" : "type", "default, linear and llama3 are supported");
+    return fail_value(r, v ? "rope_type" : "type",
+                      "default, linear, llama3 and yarn are supported");
 }
 
 static ls_status refuse_unknown(const reader *r, const char *what_it_may_change);
+
+/* As transformers reads them: a number that is 0 stands for none. */
+static ls_status read_yarn(reader *r, ls_rotation *rope) {
+    double scale = 0, mscale = 0, all = 0;
+    bool truncate = true;
+    const struct {
+        const char *key;
+        double *value_p, usual;
+    } numbers[] = {{"beta_fast", &rope->high, 32},
+                   {"beta_slow", &rope->low, 1},
+                   {"mscale", &mscale, 0},
+                   {"mscale_all_dim", &all, 0}};
+    for (int i = 0; i < 4; i++) {
+        if (take(r, numbers[i].key)) LS_TRY(take_number(r, numbers[i].key, numbers[i].value_p));
+        if (*numbers[i].value_p == 0) *numbers[i].value_p = numbers[i].usual;
+    }
+    LS_TRY(take_size_if(r, "original_max_position_embeddings", &rope->original_context));
+    LS_TRY(take_bool_if(r, "truncate", &truncate));
+    rope->exact = !truncate;
+    rope->scale = ls_rope_scale(rope->factor);
+    if (mscale != 0 && all != 0 && rope->factor > 1)
+        rope->scale = (mscale * (rope->scale - 1) + 1) / (all * (rope->scale - 1) + 1);
+    if (!take(r, "attention_factor")) return LS_OK;
+    LS_TRY(take_number(r, "attention_factor", &scale));
+    rope->scale = scale;
+    return LS_OK;
+}
 
 /* rope_scaling or rope_parameters. The base stays if the object has none. */
 static ls_status read_rope_object(const reader *outer, const char *key, const ls_json *o,
@@ -198,6 +226,7 @@ static ls_status read_rope_object(const reader *outer, const char *key, const ls
         if (s == LS_OK)
             s = take_size(&r, "original_max_position_embeddings", &rope->original_context);
     }
+    if (s == LS_OK && rope->type == LS_ROPE_YARN) s = read_yarn(&r, rope);
     if (s == LS_OK) s = expect_one(&r, "partial_rotary_factor");
     if (s == LS_OK) s = refuse_unknown(&r, "the rotation");
     free(what);
@@ -206,7 +235,8 @@ static ls_status read_rope_object(const reader *outer, const char *key, const ls
 
 static bool same_rope(const ls_rotation *a, const ls_rotation *b) {
     return a->type == b->type && a->base == b->base && a->factor == b->factor && a->low == b->low &&
-           a->high == b->high && a->original_context == b->original_context;
+           a->high == b->high && a->original_context == b->original_context &&
+           a->scale == b->scale && a->exact == b->exact;
 }
 
 /* The base is the family's in a file that leaves it out. parameters: what transformers 5 calls
@@ -571,6 +601,8 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     LS_TRY(expect_one(r, "partial_rotary_factor"));
     if (gemma) return read_gemma(r, a);
     LS_TRY(read_rope(r, of->rope_base, take(r, "rope_parameters"), &a->rope));
+    if (a->rope.type == LS_ROPE_YARN && !a->rope.original_context)
+        a->rope.original_context = a->context;
     return read_window(r, a);
 }
 

@@ -7,9 +7,12 @@ static void set_rope_numbers(ls_json *o, const ls_rotation *r) {
     ls_json_set_text(o, "rope_type", ls_rope_type_name(r->type));
     if (r->type == LS_ROPE_DEFAULT) return;
     ls_json_set_number(o, "factor", r->factor);
-    if (r->type != LS_ROPE_LLAMA3) return;
-    ls_json_set_number(o, "low_freq_factor", r->low);
-    ls_json_set_number(o, "high_freq_factor", r->high);
+    if (r->type == LS_ROPE_LINEAR) return;
+    bool yarn = r->type == LS_ROPE_YARN;
+    ls_json_set_number(o, yarn ? "beta_slow" : "low_freq_factor", r->low);
+    ls_json_set_number(o, yarn ? "beta_fast" : "high_freq_factor", r->high);
+    if (yarn) ls_json_set_number(o, "attention_factor", r->scale);
+    if (yarn && r->exact) ls_json_set_bool(o, "truncate", false);
     ls_json_set_integer(o, "original_max_position_embeddings", r->original_context);
 }
 

@@ -14,6 +14,9 @@ enum { MOST_SEEN = 40, KEY = 128 };
 static const ls_rotation llama3 = {
     .type = LS_ROPE_LLAMA3, .low = 1, .high = 4, .original_context = 8192};
 
+/* There are no keys for these numbers of yarn in the families that are supported. */
+static const double yarn_slow = 1, yarn_fast = 32;
+
 typedef struct reader {
     const ls_gguf *g;
     const char *prefix; /* "llama" */
@@ -69,6 +72,14 @@ static ls_status expect_size(reader *r, const char *name, int64_t want, const ch
     if (got == want) return LS_OK;
     return ls_fail(r->e, LS_EINVAL, "%s: %s.%s is %lld; only %lld is supported: %s", r->g->path,
                    r->prefix, name, (long long)got, (long long)want, why);
+}
+
+static ls_status expect_number(reader *r, const char *name, double want) {
+    double got = want;
+    LS_TRY(take_number_if(r, name, &got));
+    if (got == want) return LS_OK;
+    return ls_fail(r->e, LS_EINVAL, "%s: %s.%s is %g; only %g is supported: llama.cpp has no other",
+                   r->g->path, r->prefix, name, got, want);
 }
 
 /* ---- what kind of file ---- */
@@ -167,6 +178,22 @@ static ls_status read_divisors(const reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+/* llama.cpp multiplies attn_factor with 0.1 ln(factor) + 1. */
+static ls_status read_yarn(reader *r, ls_architecture *a) {
+    double own = 1;
+    a->rope.type = LS_ROPE_YARN;
+    a->rope.low = yarn_slow;
+    a->rope.high = yarn_fast;
+    a->rope.original_context = a->context;
+    LS_TRY(take_size_if(r, "rope.scaling.original_context_length", &a->rope.original_context));
+    LS_TRY(take_number_if(r, "rope.scaling.attn_factor", &own));
+    LS_TRY(expect_number(r, "rope.scaling.yarn_beta_slow", yarn_slow));
+    LS_TRY(expect_number(r, "rope.scaling.yarn_beta_fast", yarn_fast));
+    LS_TRY(expect_number(r, "rope.scaling.yarn_ext_factor", 1));
+    a->rope.scale = own * ls_rope_scale(a->rope.factor);
+    return LS_OK;
+}
+
 static ls_status read_rope(reader *r, ls_architecture *a) {
     double factor = 0, old = 0;
     a->rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = 10000}; /* llama.cpp's default */
@@ -175,19 +202,24 @@ static ls_status read_rope(reader *r, ls_architecture *a) {
     LS_TRY(take_number_if(r, "rope.scale_linear", &old));
     LS_TRY(expect_size(r, "rope.dimension_count", a->head_dim, "whole heads are rotated"));
     take(r, "rope.scaling.finetuned");               /* a note */
-    take(r, "rope.scaling.original_context_length"); /* of yarn, which is refused */
+    take(r, "rope.scaling.original_context_length"); /* of yarn */
     const ls_gguf_value *type = take(r, "rope.scaling.type");
     bool none = type && ls_gguf_is_text(type, "none");
-    if (type && !none && !ls_gguf_is_text(type, "linear")) {
+    bool yarn = type && ls_gguf_is_text(type, "yarn");
+    if (type && !none && !yarn && !ls_gguf_is_text(type, "linear")) {
         ls_gguf_text name = {"?", 1};
         ls_gguf_text_at(type, 0, &name);
-        return ls_fail(r->e, LS_EINVAL, "%s: %s is '%.*s'; none and linear are supported",
+        return ls_fail(r->e, LS_EINVAL, "%s: %s is '%.*s'; none, linear and yarn are supported",
                        r->g->path, type->key, (int)(name.n < 40 ? name.n : 40), name.data);
     }
     if (factor == 0) factor = old;
-    if (!none && factor != 0 && factor != 1) {
+    a->rope.factor = factor;
+    if (yarn) {
+        LS_TRY(read_yarn(r, a));
+    } else if (!none && factor != 0 && factor != 1) {
         a->rope.type = LS_ROPE_LINEAR;
-        a->rope.factor = factor;
+    } else {
+        a->rope.factor = 0;
     }
     return read_divisors(r, a);
 }
@@ -396,10 +428,15 @@ static void put_rope(ls_gguf_writer *w, const char *prefix, const ls_architectur
     char key[KEY];
     put_size(w, prefix, "rope.dimension_count", a->head_dim);
     put_number(w, prefix, "rope.freq_base", a->rope.base);
-    if (a->rope.type != LS_ROPE_LINEAR) return;
+    const ls_rotation *r = &a->rope;
+    if (r->type != LS_ROPE_LINEAR && r->type != LS_ROPE_YARN) return;
     snprintf(key, sizeof key, "%s.rope.scaling.type", prefix);
-    ls_gguf_put_text(w, key, "linear");
-    put_number(w, prefix, "rope.scaling.factor", a->rope.factor);
+    ls_gguf_put_text(w, key, ls_rope_type_name(r->type));
+    put_number(w, prefix, "rope.scaling.factor", r->factor);
+    if (r->type == LS_ROPE_LINEAR) return;
+    put_size(w, prefix, "rope.scaling.original_context_length", r->original_context);
+    if (r->scale != ls_rope_scale(r->factor))
+        put_number(w, prefix, "rope.scaling.attn_factor", r->scale / ls_rope_scale(r->factor));
 }
 
 static void put_gemma(ls_gguf_writer *w, const char *prefix, const ls_architecture *a) {
@@ -429,9 +466,11 @@ static void put_generation(ls_gguf_writer *w, const ls_generation *g) {
     if (g->top_k > 0) ls_gguf_put_u32(w, settings[TOP_K], (uint32_t)g->top_k);
 }
 
-/* GGUF has no key for a window of these families; in a context of its length it changes nothing. */
+/* GGUF has no key for a window of these families; in a context of its length it changes nothing.
+ * llama.cpp's server takes no more positions than the context. */
 static int64_t context_of(const ls_architecture *a) {
-    if (a->gemma || !a->window || a->window >= a->context) return a->context;
+    bool fits = a->gemma || !a->window || a->window >= a->context;
+    if (fits) return ls_architecture_positions(a);
     ls_log(
         "GGUF has no key for the window of %lld positions: the context is written as %lld instead "
         "of %lld",
@@ -483,11 +522,16 @@ ls_status ls_gguf_check(const ls_architecture *a, ls_error *e) {
                        "(query_pre_attn_scalar), with heads of %lld elements; write safetensors",
                        (long long)(a->query_scalar ? a->query_scalar : a->head_dim),
                        (long long)a->head_dim);
-    if (a->gemma && r->type == LS_ROPE_LLAMA3)
+    if (a->gemma && (r->type == LS_ROPE_LLAMA3 || r->type == LS_ROPE_YARN))
         return ls_fail(e, LS_EINVAL,
-                       "GGUF has no keys for the rotation llama3 in a model of the family %s; "
+                       "GGUF has no keys for the rotation %s in a model of the family %s; "
                        "write safetensors",
-                       ls_family_name(a->family));
+                       ls_rope_type_name(r->type), ls_family_name(a->family));
+    if (r->type == LS_ROPE_YARN && (r->exact || r->low != yarn_slow || r->high != yarn_fast))
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no keys for the rotation yarn with beta_slow %g, beta_fast %g%s, "
+                       "but for that with 1 and 32; write safetensors",
+                       r->low, r->high, r->exact ? " and truncate false" : "");
     if (r->type != LS_ROPE_LLAMA3) return LS_OK;
     bool known = r->low == llama3.low && r->high == llama3.high &&
                  r->original_context == llama3.original_context;

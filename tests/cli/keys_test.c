@@ -30,6 +30,8 @@ static const trial trials[] = {
     {"model.rope_low", {"0.5"}},
     {"model.rope_high", {"8"}},
     {"model.rope_original", {"4"}},
+    {"model.rope_scale", {"1.5"}},
+    {"model.rope_truncate", {"off"}},
     {"model.window", {"3"}},
     {"model.full_attention_every", {"2"}},
     {"model.rope_local_base", {"50"}},
@@ -225,6 +227,9 @@ static const base bases[] = {
     {"llama3", TEXT_OF("llama"),
      "--set model.rope=llama3 --set model.rope_factor=8 --set model.rope_original=1024"},
     {"local", TEXT_OF("llama"), "--set model.window=3 --set model.full_attention_every=2"},
+    {"yarn", TEXT_OF("llama"),
+     "--set model.rope=yarn --set model.rope_factor=8 --set model.rope_original=1024 "
+     "--set model.rope_high=32 --set model.head_dim=16"},
     {"lora", TEXT_OF("llama"), "--set lora.rank=2"},
     {"slices", TEXT_OF("gpt2"), "--set parallel.tensor_virtual=2"},
     {"adam", MLP, "--set optim.optimizer=adam"},

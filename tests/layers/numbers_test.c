@@ -58,6 +58,7 @@ static void rope(ls_model *m, ls_rope_options o) {
 }
 static void rope_base(ls_model *m) { rope(m, (ls_rope_options){.base = x}); }
 static void rope_factor(ls_model *m) { rope(m, (ls_rope_options){.factor = x}); }
+static void rope_scale(ls_model *m) { rope(m, (ls_rope_options){.scale = x}); }
 static void rope_low(ls_model *m) { rope(m, (ls_rope_options){.low = x, .original = 8}); }
 static void rope_high(ls_model *m) { rope(m, (ls_rope_options){.high = x, .original = 8}); }
 
@@ -121,6 +122,7 @@ static const number not_negative[] = {{linear, "deviation is "},
                                       {own_loss, "factor is "},
                                       {rope_base, "base is "},
                                       {rope_factor, "factor "},
+                                      {rope_scale, "scale "},
                                       {rope_low, "low "},
                                       {rope_high, "high "},
                                       {deviation_of, "the deviation of channel 2 is "},

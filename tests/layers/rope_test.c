@@ -7,19 +7,25 @@ enum { T = 9, HEADS = 3, D = 14, C = HEADS * D };
 typedef struct kind {
     double base, factor, low, high;
     int64_t original;
-    bool positions;
+    bool positions, parts;
+    double scale;
 } kind;
+
+/* Of each frequency, what the factor does not divide. */
+static const float kept[D / 2] = {1, 1, 0.75f, 0.5f, 0.125f, 0, 0};
 
 static ls_value *build(ls_model *m, ls_value **x, const void *arg) {
     const kind *k = arg;
     return ls_rope(m, x[0], .heads = HEADS, .base = (float)k->base, .factor = (float)k->factor,
                    .low = (float)k->low, .high = (float)k->high, .original = k->original,
-                   .positions = k->positions ? x[1] : NULL);
+                   .positions = k->positions ? x[1] : NULL, .kept = k->parts ? kept : NULL,
+                   .scale = (float)k->scale);
 }
 
 static double frequency(const kind *k, int i) {
     double f = pow(k->base > 0 ? k->base : 10000, -2.0 * i / D),
            factor = k->factor > 0 ? k->factor : 1;
+    if (k->parts) return (1 - (double)kept[i]) * f / factor + (double)kept[i] * f;
     if (!k->original) return f / factor;
     double turns = (double)k->original * f / (2 * M_PI); /* in the original context */
     double mix = (turns - k->low) / (k->high - k->low);
@@ -37,6 +43,7 @@ static void reference(const void *arg, double *const *x, double *const *params, 
             double a = x[0][first], b = x[0][first + D / 2];
             y[t * C + i] =
                 i % D < D / 2 ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
+            if (k->scale > 0) y[t * C + i] *= k->scale;
         }
 }
 
@@ -46,7 +53,8 @@ static void test_kinds(void **state) {
                                  {.base = 100000},
                                  {.factor = 4},
                                  {.base = 500, .factor = 8, .low = 1, .high = 4, .original = 64},
-                                 {.positions = true}};
+                                 {.positions = true},
+                                 {.base = 500, .factor = 8, .parts = true, .scale = 1.25}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         layer_check(&(layer_case){.name = "rope",
                                   .arg = &kinds[i],
@@ -80,6 +88,10 @@ static void with_base(ls_model *m) { ls_rope(m, field(m), .heads = 2, .base = 0.
 static void with_high(ls_model *m) {
     ls_rope(m, field(m), .heads = 2, .original = 8, .low = 2, .high = 1);
 }
+static void with_scale(ls_model *m) { ls_rope(m, field(m), .heads = 2, .scale = -1); }
+static void with_parts(ls_model *m) {
+    ls_rope(m, field(m), .heads = 2, .kept = (const float[]){0, 1, 1.5f});
+}
 static void with_positions(ls_model *m) {
     ls_rope(m, field(m), .heads = 2, .positions = ls_input(m, "p", LS_I32, LS_DIMS(5)));
 }
@@ -90,6 +102,8 @@ static void test_refusals(void **state) {
     layer_refused(with_odd, "an even D is needed, and heads is 4");
     layer_refused(with_base, "base is 0.5 and factor 1; base is above 1");
     layer_refused(with_high, "high is above low, and low above 0");
+    layer_refused(with_scale, "scale is -1, above 0 and at most 1e6");
+    layer_refused(with_parts, "kept has numbers from 0 to 1");
     layer_refused(with_positions, "the positions are no field of 4 i32, one for each row");
 }
 

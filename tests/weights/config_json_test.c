@@ -222,6 +222,23 @@ static void test_rope(void **state) {
     free(none);
     a = good_with(smollm, "rope_parameters", "{\"rope_type\": \"default\"}");
     assert_true(a.rope.base == 100000);
+    /* yarn, as transformers 5.24 reads it */
+    a = good_with(smollm, "rope_scaling",
+                  "{\"type\": \"yarn\", \"factor\": 4.0, "
+                  "\"original_max_position_embeddings\": 32768}");
+    assert_true(a.rope.type == LS_ROPE_YARN && a.rope.low == 1 && a.rope.high == 32);
+    assert_true(a.rope.original_context == 32768 && !a.rope.exact);
+    assert_true(fabs(a.rope.scale - 1.138629436111989) < 1e-15);
+    assert_true(a.context == 8192 && ls_architecture_positions(&a) == 131072);
+    a = good_with(smollm, "rope_parameters",
+                  "{\"rope_type\": \"yarn\", \"factor\": 3, \"mscale\": 1.0, \"truncate\": false, "
+                  "\"mscale_all_dim\": 0.5, \"beta_fast\": 16, \"beta_slow\": 0.5}");
+    assert_true(a.rope.low == 0.5 && a.rope.high == 16 && a.rope.exact);
+    assert_true(a.rope.original_context == 8192 && ls_architecture_positions(&a) == 24576);
+    assert_true(fabs(a.rope.scale - 1.0520703576916368) < 1e-15);
+    a = good_with(smollm, "rope_scaling",
+                  "{\"type\": \"yarn\", \"factor\": 4.0, \"attention_factor\": 1.5}");
+    assert_true(a.rope.scale == 1.5 && a.rope.original_context == 8192);
     /* both */
     a = good_with(smollm, "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 1e5}");
     assert_true(a.rope.base == 100000);
@@ -270,7 +287,14 @@ static void test_left_out(void **state) {
 static void test_rope_refused(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"{\"type\": \"yarn\", \"factor\": 4}", "rope_scaling: type is \"yarn\""},
+        {"{\"type\": \"dynamic\", \"factor\": 4}", "rope_scaling: type is \"dynamic\""},
+        {"{\"type\": \"yarn\"}", "rope_scaling: factor is missing"},
+        {"{\"type\": \"yarn\", \"factor\": 0}", "the rotation's factor 0 is not positive"},
+        {"{\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": 0}", "rope_type yarn needs"},
+        {"{\"type\": \"yarn\", \"factor\": 4, \"beta_slow\": 40}", "rope_type yarn needs"},
+        {"{\"type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": -1}",
+         "rope_type yarn needs"},
+        {"{\"type\": \"yarn\", \"factor\": 4, \"finetuned\": true}", "finetuned is not supported"},
         {"{\"rope_type\": \"dynamic\", \"factor\": 4}", "rope_scaling: rope_type is \"dynamic\""},
         {"{\"rope_type\": \"longrope\"}", "rope_type is \"longrope\""},
         {"{\"rope_type\": 3}", "rope_type is 3"},
@@ -627,6 +651,24 @@ static void test_divisors(void **state) {
         if (length >= 2048 && length <= 8192) want = 1 / ((1 - s) / 8 + s);
         assert_true(fabs(ls_rope_divisor(&r, 128, i) - want) < 1e-9);
     }
+    /* transformers 5.24: frequencies without yarn over those with it */
+    const ls_rotation yarns[] = {
+        {.base = 1e6, .factor = 4, .low = 1, .high = 32, .original_context = 32768},
+        {.base = 1e4, .factor = 8, .low = 0.5, .high = 16, .original_context = 64, .exact = true}};
+    static const struct {
+        int rotation, head_dim, i;
+        double want;
+    } recorded[] = {{0, 128, 20, 1},        {0, 128, 24, 1.046154}, {0, 128, 28, 1.283019},
+                    {0, 128, 32, 1.658537}, {0, 128, 36, 2.344827}, {0, 128, 40, 4},
+                    {0, 128, 63, 4},        {1, 16, 0, 1},          {1, 16, 1, 1.501991},
+                    {1, 16, 2, 3.015990},   {1, 16, 3, 8}};
+    for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
+        r = yarns[recorded[i].rotation];
+        r.type = LS_ROPE_YARN;
+        double got = ls_rope_divisor(&r, recorded[i].head_dim, recorded[i].i);
+        assert_true(fabs(got - recorded[i].want) < 2e-6);
+    }
+    r = good(llama3).rope;
     r.type = LS_ROPE_LINEAR;
     assert_true(ls_rope_divisor(&r, 128, 63) == 8);
     r.type = LS_ROPE_DEFAULT;

@@ -185,7 +185,8 @@ static void test_refused(void **state) {
         {{"llama.rope.freq_base", TEXT, 0, "1e4"}, "rope.freq_base is text; it must be one number"},
         {{"llama.rope.freq_base", F32, -5, NULL}, "base -5 is not positive"},
         {{"llama.rope.freq_base", F32, NAN, NULL}, "base nan is not positive"},
-        {{"llama.rope.scaling.type", TEXT, 0, "yarn"}, "llama.rope.scaling.type is 'yarn'"},
+        {{"llama.rope.scaling.type", TEXT, 0, "yarn"}, "the rotation's factor 0 is not positive"},
+        {{"llama.rope.scaling.attn_factor", F32, 2, NULL}, "attn_factor is not supported"},
         {{"llama.rope.scaling.type", TEXT, 0, "longrope"}, "is 'longrope'"},
         {{"llama.rope.scaling.factor", F32, -2, NULL}, "factor -2 is not positive"},
         {{"llama.attention.layer_norm_rms_epsilon", 99, 0, NULL}, "epsilon is missing"},
@@ -319,7 +320,8 @@ static bool is_same(const ls_architecture *x, const ls_architecture *y) {
                 SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) && SAME(bos) && SAME(pad) &&
                 SAME(eos) && SAME(neos);
     bool rotation = SAME(rope.type) && SAME(rope.base) && SAME(rope.factor) && SAME(rope.low) &&
-                    SAME(rope.high) && SAME(rope.original_context);
+                    SAME(rope.high) && SAME(rope.original_context) && SAME(rope.exact) &&
+                    fabs(x->rope.scale - y->rope.scale) < 2e-7; /* f32 there */
     bool drawn = SAME(generation.greedy) && SAME(generation.temperature) &&
                  SAME(generation.top_p) && SAME(generation.min_p) && SAME(generation.penalty) &&
                  SAME(generation.top_k);
@@ -330,13 +332,17 @@ static void test_written(void **state) {
     (void)state;
     for (int f = 0; f < LS_NFAMILIES; f++)
         for (int type = LS_ROPE_DEFAULT; type < LS_NROPE_TYPES; type++) {
-            if (f == LS_FAMILY_GEMMA3 && type == LS_ROPE_LLAMA3) continue;
+            if (f == LS_FAMILY_GEMMA3 && type >= LS_ROPE_LLAMA3) continue;
             ls_architecture a = architecture_of((ls_family)f);
             if (f != LS_FAMILY_GPT2) a.rope.type = (ls_rope_type)type;
             if (a.rope.type > LS_ROPE_DEFAULT) a.rope.factor = 8;
             if (a.rope.type == LS_ROPE_LLAMA3)
                 a.rope.low = 1, a.rope.high = 4, a.rope.original_context = 8192;
+            if (a.rope.type == LS_ROPE_YARN)
+                a.rope = (ls_rotation){
+                    LS_ROPE_YARN, 500000, 8, 1, 32, 4096, f % 2 ? 1.5 : ls_rope_scale(8), false};
             ls_architecture b = write_and_read(&a);
+            if (a.rope.type == LS_ROPE_YARN) a.context = 8 * 4096; /* as long as it may be */
             if (f == LS_FAMILY_MISTRAL) a.family = LS_FAMILY_LLAMA;
             assert_true(is_same(&a, &b));
         }

@@ -279,7 +279,7 @@ static ls_architecture large(void) {
                              .vocab = 5003,
                              .context = 8,
                              .norm_eps = 1e-6,
-                             .rope = {LS_ROPE_LLAMA3, 500000, 8, 1, 4, 8192},
+                             .rope = {LS_ROPE_LLAMA3, 500000, 8, 1, 4, 8192, 0, false},
                              .bos = LS_TOKEN_NONE,
                              .pad = LS_TOKEN_NONE};
 }
@@ -354,6 +354,11 @@ static void test_rotations(void **state) {
     assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL,
                     "base 100 none is divided by the whole factor of llama3, 8; write safetensors",
                     e);
+    a.rope = (ls_rotation){LS_ROPE_YARN, 1e6, 4, 1, 16, 4096, 1.1, false};
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL,
+                    "yarn with beta_slow 1, beta_fast 16, but for that with 1 and 32", e);
+    a.rope.high = 32, a.rope.exact = true;
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL, "truncate false", e);
     assert_false(ls_file_exists(gguf));
     ls_gguf_writer_free(&w);
 }
