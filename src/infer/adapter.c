@@ -53,19 +53,25 @@ static ls_status fail_other(const reading *r, const char *what, ls_error *e) {
 
 static ls_status check_config(const reading *r, ls_error *e) {
     const ls_config *a = &r->with.config, *b = &r->t->config;
-    const bool same[] = {a->model.kind == b->model.kind,
-                         a->model.layers == b->model.layers,
-                         a->model.heads == b->model.heads,
-                         a->model.rope == b->model.rope && a->model.rope_base == b->model.rope_base,
-                         a->model.rope_factor == b->model.rope_factor,
-                         a->model.norm_eps == b->model.norm_eps,
-                         a->model.window == b->model.window,
-                         a->model.experts_per_token == b->model.experts_per_token};
-    static const char *const names[] = {"model.kind",   "model.layers",           "model.heads",
-                                        "model.rope",   "model.rope_factor",      "model.norm_eps",
-                                        "model.window", "model.experts_per_token"};
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (!same[i]) return fail_other(r, names[i], e);
+    const struct {
+        const char *key;
+        bool same;
+    } keys[] = {
+        {"model.kind", a->model.kind == b->model.kind},
+        {"model.layers", a->model.layers == b->model.layers},
+        {"model.heads", a->model.heads == b->model.heads},
+        {"model.rope", a->model.rope == b->model.rope && a->model.rope_base == b->model.rope_base},
+        {"model.rope_factor", a->model.rope_factor == b->model.rope_factor},
+        {"model.rope_local_base", a->model.rope_local_base == b->model.rope_local_base},
+        {"model.norm_eps", a->model.norm_eps == b->model.norm_eps},
+        {"model.window", a->model.window == b->model.window},
+        {"model.full_attention_every",
+         a->model.full_attention_every == b->model.full_attention_every},
+        {"model.query_scalar", a->model.query_scalar == b->model.query_scalar},
+        {"model.block", a->model.block == b->model.block},
+        {"model.experts_per_token", a->model.experts_per_token == b->model.experts_per_token}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!keys[i].same) return fail_other(r, keys[i].key, e);
     if (ls_config_compute(a) != ls_config_compute(b))
         return ls_fail(e, LS_EINVAL, "%s: computes in %s, and %s in %s: --set train.compute=%s",
                        r->path, ls_dtype_name(ls_config_compute(a)), r->t->path,
