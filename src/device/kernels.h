@@ -79,6 +79,8 @@
     X(expert_scatter, 256, "llllppppp")                                                            \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
+    X(gelu_gate, 256, "lppp")                                                                      \
+    X(gelu_gate_dx, 256, "lppppp")                                                                 \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
     X(gemm_blocks, 128, "lllpllpllpllplllp")                                                       \
     X(gemm_rows, 128, "lllpllpllpllp")                                                             \

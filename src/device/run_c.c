@@ -74,6 +74,8 @@
 #include "device/kernels/expert_scatter.k"
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
+#include "device/kernels/gelu_gate.k"
+#include "device/kernels/gelu_gate_dx.k"
 #include "device/kernels/gemm.k"
 #include "device/kernels/gemm_blocks.k"
 #include "device/kernels/gemm_rows.k"
@@ -268,6 +270,10 @@ static void call_rms_norm_dx(const arg *a) {
 }
 static void call_rope(const arg *a) {
     rope_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p, a[9].p);
+}
+static void call_gelu_gate(const arg *a) { gelu_gate_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_gelu_gate_dx(const arg *a) {
+    gelu_gate_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p);
 }
 static void call_silu_gate(const arg *a) { silu_gate_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_silu_gate_dx(const arg *a) {

@@ -99,6 +99,8 @@ float ls_dot_product(const float *a, const float *b, int64_t n);
 
 /* As ls_rms_norm(); plus_one: the weight is 1 + the parameter, which begins with zeros. */
 ls_value *ls_layers_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options, bool plus_one);
+/* y = GELU(gate) x. */
+ls_value *ls_layers_gelu_gate(ls_model *, ls_value *gate, ls_value *x);
 /* x [T, ..] times a factor. */
 ls_value *ls_layers_times(ls_model *, ls_value *x, float factor);
 

@@ -1,7 +1,7 @@
-/* multiply.c - products by element: y = a b, and y = SiLU(gate) x. */
+/* multiply.c - products by element: y = a b, y = SiLU(gate) x, and y = GELU(gate) x. */
 #include <string.h>
 
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "model/row_ops.h"
 
 static int64_t numbers_of(const ls_layer *l, const ls_layer_call *c) {
@@ -80,17 +80,48 @@ ls_value *(ls_multiply)(ls_model *m, ls_value *a, ls_value *b) {
     return ls_build_value(m, a->dims);
 }
 
-/* ---- SiLU(gate) x ---- */
+/* ---- SiLU(gate) x, GELU(gate) x ---- */
 
 /* Operands are one row each. */
 typedef struct gate_job {
     const ls_compute *compute;
+    bool gelu;
     int64_t n;
     ls_matrix gate, x, dy;
     ls_numbers y, dgate, dx; /* p NULL: it is not wanted */
 } gate_job;
 
 static int64_t part_of(int64_t i, int64_t end) { return end - i < LS_PART ? end - i : LS_PART; }
+
+static void gated(const gate_job *j, int64_t n, const float *gate, const float *x, float *y) {
+    const ls_kernels *k = j->compute->k;
+    float room[LS_PART];
+    if (!j->gelu) {
+        k->silu_gate(n, gate, x, y);
+        return;
+    }
+    k->gelu(n, gate, room);
+    k->multiply(n, room, x, y);
+}
+
+/* dgate and dx may be where dy is. */
+typedef struct gate_grads {
+    const float *gate, *x, *dy;
+    float *dgate, *dx;
+} gate_grads;
+
+static void gated_dx(const gate_job *j, int64_t n, gate_grads g) {
+    const ls_kernels *k = j->compute->k;
+    float y[LS_PART], room[LS_PART];
+    if (!j->gelu) {
+        k->silu_gate_dx(n, g.gate, g.x, g.dy, g.dgate, g.dx);
+        return;
+    }
+    k->multiply(n, g.dy, g.x, room);
+    k->gelu_back(n, g.gate, room, room, y);
+    k->multiply(n, g.dy, y, g.dx);
+    memcpy(g.dgate, room, (size_t)n * sizeof *room);
+}
 
 static void gate_run(void *arg, int thread, int nthreads) {
     const gate_job *j = arg;
@@ -101,8 +132,7 @@ static void gate_run(void *arg, int thread, int nthreads) {
     for (int64_t n; i < end; i += n) {
         n = part_of(i, end);
         float *y = ls_part_result(j->y, i, room);
-        k->silu_gate(n, ls_part_read(k, j->gate, 0, i, n, gate), ls_part_read(k, j->x, 0, i, n, x),
-                     y);
+        gated(j, n, ls_part_read(k, j->gate, 0, i, n, gate), ls_part_read(k, j->x, 0, i, n, x), y);
         ls_part_store(k, j->y, i, n, y);
     }
 }
@@ -118,9 +148,10 @@ static void gate_dx_run(void *arg, int thread, int nthreads) {
         n = part_of(i, end);
         float *dgate = j->dgate.p ? ls_part_result(j->dgate, i, gate_room) : gate_room;
         float *dx = j->dx.p ? ls_part_result(j->dx, i, x_room) : x_room;
-        k->silu_gate_dx(n, ls_part_read(k, j->gate, 0, i, n, gate),
-                        ls_part_read(k, j->x, 0, i, n, x), ls_part_read(k, j->dy, 0, i, n, dy),
-                        dgate, dx);
+        gated_dx(j, n,
+                 (gate_grads){ls_part_read(k, j->gate, 0, i, n, gate),
+                              ls_part_read(k, j->x, 0, i, n, x),
+                              ls_part_read(k, j->dy, 0, i, n, dy), dgate, dx});
         if (j->dgate.p) ls_part_store(k, j->dgate, i, n, dgate);
         if (j->dx.p) ls_part_store(k, j->dx, i, n, dx);
     }
@@ -129,14 +160,17 @@ static void gate_dx_run(void *arg, int thread, int nthreads) {
 /* The operands that both passes have. */
 static gate_job gate_of(const ls_layer *l, const ls_layer_call *c) {
     int64_t n = numbers_of(l, c);
-    return (gate_job){
-        .compute = c->compute, .n = n, .gate = ls_rows_x(l, c, 0, n), .x = ls_rows_x(l, c, 1, n)};
+    return (gate_job){.compute = c->compute,
+                      .gelu = LS_LAYER_OWN_OF(bool, l),
+                      .n = n,
+                      .gate = ls_rows_x(l, c, 0, n),
+                      .x = ls_rows_x(l, c, 1, n)};
 }
 
 static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
     gate_job j = gate_of(l, c);
     if (c->compute->device) {
-        launch(c->compute, LS_KERNEL_silu_gate, j.n,
+        launch(c->compute, j.gelu ? LS_KERNEL_gelu_gate : LS_KERNEL_silu_gate, j.n,
                (const ls_device_arg[5]){{.from = c->x[0]}, {.from = c->x[1]}, {.p = c->y}});
         return;
     }
@@ -148,7 +182,7 @@ static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0] && !c->dx[1]) return;
     gate_job j = gate_of(l, c);
     if (c->compute->device) {
-        launch(c->compute, LS_KERNEL_silu_gate_dx, j.n,
+        launch(c->compute, j.gelu ? LS_KERNEL_gelu_gate_dx : LS_KERNEL_silu_gate_dx, j.n,
                (const ls_device_arg[5]){{.from = c->x[0]},
                                         {.from = c->x[1]},
                                         {.from = c->dy},
@@ -174,15 +208,26 @@ static void gate_converts(ls_layer *l, int64_t n) {
                .operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = 2 * n});
 }
 
-static const ls_layer_ops gate_ops = {
+static const ls_layer_ops silu_ops = {
     .kind = "silu_gate", .forward = gate_forward, .backward = gate_backward};
+static const ls_layer_ops gelu_ops = {
+    .kind = "gelu_gate", .forward = gate_forward, .backward = gate_backward};
 
-ls_value *(ls_silu_gate)(ls_model *m, ls_value *gate, ls_value *x) {
-    ls_layer *l = add_layer(m, &gate_ops, gate, x);
+static ls_value *add_gate(ls_model *m, const ls_layer_ops *which, ls_value *gate, ls_value *x) {
+    ls_layer *l = add_layer(m, which, gate, x);
     if (!l) return ls_build_failed(m);
+    LS_LAYER_OWN_AS(bool, l) = which == &gelu_ops;
     l->half.as_stored = LS_OPERAND_ALL;
     ls_works_pass(&l->cost.forward, LS_WORK_GELU, ls_value_count(x));
     ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, ls_value_count(x));
     gate_converts(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
+}
+
+ls_value *(ls_silu_gate)(ls_model *m, ls_value *gate, ls_value *x) {
+    return add_gate(m, &silu_ops, gate, x);
+}
+
+ls_value *ls_layers_gelu_gate(ls_model *m, ls_value *gate, ls_value *x) {
+    return add_gate(m, &gelu_ops, gate, x);
 }

@@ -233,7 +233,7 @@ static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
     ls_linear_options up = {.name = "up_proj", .no_bias = plain};
     ls_linear_options down = {.name = "down_proj", .no_bias = plain};
     ls_value *g = widen(f, x, gate, hidden), *y = widen(f, x, up, hidden);
-    y = f->a->gemma ? (ls_multiply)(f->m, (ls_gelu)(f->m, g), y) : (ls_silu_gate)(f->m, g, y);
+    y = f->a->gemma ? ls_layers_gelu_gate(f->m, g, y) : (ls_silu_gate)(f->m, g, y);
     return narrow(f, y, down, hidden);
 }
 

@@ -118,6 +118,13 @@ void ls_onnx_write_multiply(ls_onnx_writer *w, const ls_layer *l, const ls_facts
     set_joined(w, l, y, planes);
 }
 
+void ls_onnx_write_gelu_gate(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
+    ls_onnx_shape dims = ls_onnx_output_dims(l);
+    (void)f;
+    const char *gate = ls_onnx_gelu(w, ls_onnx_read(w, l, 0, dims));
+    ls_onnx_set(w, l, LS_ONNX_ADD(w->g, "Mul", gate, ls_onnx_read(w, l, 1, dims)), dims);
+}
+
 void ls_onnx_write_silu_gate(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
     ls_onnx_shape dims = ls_onnx_output_dims(l);
     (void)f;

@@ -20,6 +20,7 @@ static const ls_onnx_kind kinds[] = {
     {.name = "embedding", .write = ls_onnx_write_gpt_embedding, .is_gpt = true, .by_rows = true},
     {.name = "experts", .write = ls_onnx_write_experts, .by_rows = true},
     {.name = "gelu", .write = ls_onnx_write_gelu, .by_rows = true},
+    {.name = "gelu_gate", .write = ls_onnx_write_gelu_gate, .by_rows = true},
     {.name = "group_norm", .write = ls_onnx_write_group_norm},
     {.name = "head", .write = ls_onnx_write_gpt_head, .is_gpt = true, .by_rows = true},
     {.name = "input", .write = ls_onnx_write_input},

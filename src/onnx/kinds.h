@@ -21,7 +21,7 @@ ls_onnx_write_fn ls_onnx_write_input, ls_onnx_write_affine, ls_onnx_write_normal
     ls_onnx_write_standardize, ls_onnx_write_gelu, ls_onnx_write_relu, ls_onnx_write_sigmoid,
     ls_onnx_write_tanh, ls_onnx_write_silu, ls_onnx_write_softmax, ls_onnx_write_dropout,
     ls_onnx_write_add, ls_onnx_write_add_relu, ls_onnx_write_multiply, ls_onnx_write_silu_gate,
-    ls_onnx_write_scale, ls_onnx_write_learned, ls_onnx_write_positions;
+    ls_onnx_write_gelu_gate, ls_onnx_write_scale, ls_onnx_write_learned, ls_onnx_write_positions;
 /* shapes.c */
 ls_onnx_write_fn ls_onnx_write_slice, ls_onnx_write_mean, ls_onnx_write_concat,
     ls_onnx_write_patches, ls_onnx_write_dot, ls_onnx_write_interaction;

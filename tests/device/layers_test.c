@@ -55,7 +55,7 @@ static void one_row(ls_model *m) {
 static void gates(ls_model *m) {
     ls_value *x = rows(m), *g = ls_linear(m, x, .out = WIDTH);
     x = ls_silu_gate(m, g, ls_linear(m, x, .out = WIDTH, .out_in = true));
-    end(m, ls_multiply(m, x, g));
+    end(m, ls_layers_gelu_gate(m, x, ls_multiply(m, x, g)));
 }
 /* Grouped heads, with places of their own, and a window. */
 static void heads(ls_model *m) {

@@ -147,6 +147,18 @@ static void gates(int64_t n) {
            {.p = there[2]}, {.p = there[4]}, {.p = there[5]});
     same(4, v.out[1]);
     same(5, v.out[2]);
+    host.k->gelu(n, v.in[0], v.out[0]);
+    host.k->multiply(n, v.out[0], v.in[1], v.out[0]);
+    LAUNCH(LS_KERNEL_gelu_gate, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[3]});
+    same(3, v.out[0]);
+    host.k->multiply(n, v.in[2], v.in[1], v.out[0]);
+    host.k->gelu_back(n, v.in[0], v.out[0], v.out[1], v.out[2]);
+    host.k->multiply(n, v.in[2], v.out[2], v.out[2]);
+    LAUNCH(LS_KERNEL_gelu_gate_dx, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[2]}, {.p = there[4]}, {.p = there[5]});
+    same(4, v.out[1]);
+    same(5, v.out[2]);
     host.k->multiply(n, v.in[0], v.in[1], v.out[0]);
     LAUNCH(LS_KERNEL_multiply, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
            {.p = there[3]});

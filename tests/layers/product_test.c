@@ -1,5 +1,6 @@
 /* product_test.c - products by element, and learned values. */
 #include "layers/layer_check.h"
+#include "layers/layers.h"
 
 enum { T = 3, C = 19 };
 
@@ -56,6 +57,28 @@ static void test_gate(void **state) {
                               .nfields = 2,
                               .build = build_gate,
                               .reference = gate});
+}
+
+static ls_value *build_gelu_gate(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    return ls_layers_gelu_gate(m, x[0], x[1]);
+}
+
+static void gelu_gate(const void *arg, double *const *x, double *const *params, double *y) {
+    (void)arg, (void)params;
+    for (int i = 0; i < T * C; i++) {
+        double g = x[0][i], u = sqrt(2 / acos(-1)) * (g + 0.044715 * g * g * g);
+        y[i] = g / 2 * (1 + tanh(u)) * x[1][i];
+    }
+}
+
+static void test_gelu_gate(void **state) {
+    (void)state;
+    layer_check(&(layer_case){.name = "gelu_gate",
+                              .fields = {MATRIX, MATRIX},
+                              .nfields = 2,
+                              .build = build_gelu_gate,
+                              .reference = gelu_gate});
 }
 
 static ls_value *build_scale(ls_model *m, ls_value **x, const void *arg) {
@@ -146,8 +169,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_multiply), cmocka_unit_test(test_gate),
-        cmocka_unit_test(test_scale),    cmocka_unit_test(test_learned),
-        cmocka_unit_test(test_start),    cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_multiply),  cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_gelu_gate), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_learned),   cmocka_unit_test(test_start),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
