@@ -129,7 +129,7 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
         return ls_fail(e, LS_EINVAL, "%s: the rotation's factor %g is not positive", what,
                        r->factor);
     if (r->type == LS_ROPE_LLAMA3 && !(is_positive(r->low) && is_positive(r->high) &&
-                                       r->low < r->high && r->original_context > 0))
+                                       (float)r->low < (float)r->high && r->original_context > 0))
         return ls_fail(e, LS_EINVAL,
                        "%s: rope_type llama3 needs 0 < low_freq_factor < high_freq_factor and "
                        "original_max_position_embeddings above 0",
@@ -138,8 +138,8 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
         return ls_fail(e, LS_EINVAL, "%s: the family %s has no rotation of rope_type yarn", what,
                        ls_family_name(a->family));
     if (r->type == LS_ROPE_YARN &&
-        !(is_positive(r->low) && is_positive(r->high) && r->low < r->high && r->base > 1 &&
-          r->original_context > 0 && is_positive(r->scale) && (float)r->scale <= 1e6f))
+        !(is_positive(r->low) && is_positive(r->high) && (float)r->low < (float)r->high &&
+          r->base > 1 && r->original_context > 0 && (float)r->scale > 0 && (float)r->scale <= 1e6f))
         return ls_fail(e, LS_EINVAL,
                        "%s: rope_type yarn needs 0 < beta_slow < beta_fast, an attention_factor "
                        "from 0 to 1e6, rope_theta above 1 and original_max_position_embeddings "

@@ -292,6 +292,10 @@ static void test_rope_refused(void **state) {
         {"{\"type\": \"yarn\", \"factor\": 0}", "the rotation's factor 0 is not positive"},
         {"{\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": 0}", "rope_type yarn needs"},
         {"{\"type\": \"yarn\", \"factor\": 4, \"beta_slow\": 40}", "rope_type yarn needs"},
+        {"{\"type\": \"yarn\", \"factor\": 4, \"beta_slow\": 31.99999999999}",
+         "rope_type yarn needs"}, /* the same in f32 */
+        {"{\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": 1e-60}",
+         "rope_type yarn needs"},
         {"{\"type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": -1}",
          "rope_type yarn needs"},
         {"{\"type\": \"yarn\", \"factor\": 4, \"finetuned\": true}", "finetuned is not supported"},
