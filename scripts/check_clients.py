@@ -39,6 +39,21 @@ Tools: <tools>{% for t in tools %}{{ t | tojson }}{% endfor %}</tools><|im_end|>
 </tool_call>{% endfor %}{% else %}{{ m.content }}{% endif %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
+TURNS = """<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+# Those of Mistral, with its ids, and of Qwen3-Coder.
+OTHER_TEMPLATES = ["""{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.tool_calls %}[TOOL_CALLS] [{% for c in m.tool_calls %}{% if c.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}\
+{{ (c.function | tojson)[:-1] }}, "id": "{{ c.id }}"}{% endfor %}]{% else %}{{ m.content }}{% endif %}""" + TURNS,
+                   """{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>
+<function={{ c.function.name }}>
+{% for k, v in c.function.arguments | items %}<parameter={{ k }}>
+{{ v }}
+</parameter>
+{% endfor %}</function>
+</tool_call>{% endfor %}{% else %}{{ m.content }}{% endif %}""" + TURNS]
 WEATHER = {"type": "function", "function": {"name": "weather", "description": "The weather of a city", "parameters": {
     "type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}}}
 
@@ -137,6 +152,10 @@ def check_forms(client):
     answer = client.chat.completions.parse(model="m", messages=user("Name a city, as JSON."), response_format=City, seed=3,
                                            max_tokens=100)
     check(isinstance(answer.choices[0].message.parsed, City), f"openai: pydantic: {answer.choices[0].message.parsed!r}")
+    check_tools(client)
+
+
+def check_tools(client):
     ask = dict(model="m", messages=user("Is it raining in Oslo?"), tools=[WEATHER], tool_choice="required",
                parallel_tool_calls=False, seed=3, max_tokens=100)
     message = client.chat.completions.create(**ask).choices[0].message
@@ -151,6 +170,15 @@ def check_forms(client):
                                               {"role": "tool", "tool_call_id": call.id, "content": "no"}]
     answer = client.chat.completions.create(model="m", messages=turns, tools=[WEATHER], tool_choice="none", max_tokens=8)
     check(answer.choices[0].message.content, "openai: a tool's result is answered")
+
+
+def check_other_forms(_):
+    for i, text in enumerate(OTHER_TEMPLATES):
+        template = os.path.join(FOLDER, f"template-{i}.jinja")
+        with open(template, "w") as f:
+            f.write(text)
+        with Server("--context", "2048", "--template", template) as server:
+            check_tools(openai.OpenAI(base_url=server.url, api_key="none", timeout=LIMIT))
 
 
 # ---- openai's responses ----
@@ -467,7 +495,7 @@ def main():
         f.write(TEMPLATE)
     only = sys.argv[4:]
     with Server("--context", "2048", "--template", template) as server:
-        for c in (check_openai, check_agents, check_limits, check_promtool, check_litellm, check_llm, check_lm_eval):
+        for c in (check_openai, check_other_forms, check_agents, check_limits, check_promtool, check_litellm, check_llm, check_lm_eval):
             if not only or c.__name__.removeprefix("check_") in only:
                 c(server)
 

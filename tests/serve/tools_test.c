@@ -339,6 +339,69 @@ static void test_forms(void **state) {
     model.tool_template = before;
 }
 
+#define PLAN                                                                                       \
+    "{\"type\": \"object\", \"$defs\": {\"w\": {\"enum\": [\"x y\", 3]}}, \"properties\": "        \
+    "{\"s\": "                                                                                     \
+    "{\"type\": \"string\", \"pattern\": \"^[a\\\"<]{2,4}$\"}, \"n\": {\"anyOf\": [{\"type\": "    \
+    "\"integer\", "                                                                                \
+    "\"minimum\": 1, \"maximum\": 9}, {\"type\": \"null\"}]}, \"l\": {\"type\": \"array\", "       \
+    "\"items\": "                                                                                  \
+    "{\"enum\": [\"a\\\"\", \"b\"]}, \"minItems\": 1, \"maxItems\": 2}, \"o\": {\"type\": "        \
+    "\"object\", "                                                                                 \
+    "\"properties\": {\"k\": {\"type\": \"string\", \"maxLength\": 2}}, \"required\": [\"k\"]}, "  \
+    "\"w\": "                                                                                      \
+    "{\"$ref\": \"#/$defs/w\"}, \"t\": {\"type\": \"string\", \"maxLength\": 9}, \"b\": "          \
+    "{\"type\": "                                                                                  \
+    "\"boolean\"}}, \"required\": [\"s\", \"n\", \"l\", \"o\", \"w\", \"t\"]}"
+
+static void check_plan(const ls_json *plan) {
+    int64_t n = 0;
+    const ls_json *number = ls_json_get(plan, "n"), *list = ls_json_get(plan, "l");
+    const char *s = ls_json_text(ls_json_get(plan, "s")), *word = NULL;
+    assert_in_range(strlen(s), 2, 4);
+    assert_int_equal(strspn(s, "a\"<"), strlen(s));
+    assert_true(ls_json_is_null(number) || (ls_json_integer(number, &n) && n >= 1 && n <= 9));
+    assert_in_range(ls_json_count(list), 1, 2);
+    for (size_t i = 0; (word = ls_json_text(ls_json_at(list, i))); i++)
+        assert_true(strcmp(word, "a\"") == 0 || strcmp(word, "b") == 0);
+    assert_non_null(text_at(plan, "o", "k"));
+    word = ls_json_text(ls_json_get(plan, "w"));
+    if (word)
+        assert_string_equal(word, "x y");
+    else
+        assert_true(ls_json_integer(ls_json_get(plan, "w"), &n) && n == 3);
+    assert_non_null(ls_json_text(ls_json_get(plan, "t")));
+    assert_true(!ls_json_get(plan, "b") || ls_json_is_bool(ls_json_get(plan, "b")));
+}
+
+/* Arguments that are texts are valid by the tool's schema, whatever the model draws. */
+static void test_plan(void **state) {
+    const ls_tool_template before = model.tool_template;
+    (void)state;
+    read_template(templates[2], trained.tokenizer, &model.tool_template);
+    for (int seed = 0; seed < ncases(6, 60); seed++) {
+        asked x;
+        ls_json *plan = NULL;
+        ls_error e = {0};
+        char *body = ls_format(
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"seed\": "
+            "%d, \"temperature\": 3, \"tools\": [" TOOL(
+                "plan", "%s") "], "
+                              "\"tool_choice\": \"required\", \"parallel_tool_calls\": false}",
+            seed, PLAN);
+        ls_json *o = ask(&x, body);
+        const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
+        const char *arguments = text_at(ls_json_at(calls, 0), "function", "arguments");
+        assert_ls_ok(ls_json_parse(arguments, strlen(arguments), "it", &plan, &e), e);
+        check_plan(plan);
+        ls_json_free(plan);
+        ls_json_free(o);
+        free_asked(&x);
+        free(body);
+    }
+    model.tool_template = before;
+}
+
 /* Only token may follow tokens [n]; and a text of any characters does not have it. */
 static void check_next(ls_constraint *c, const uint32_t *tokens, int64_t n, uint32_t only) {
     ls_constrained at = {0};
@@ -680,13 +743,20 @@ static void test_constraints(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required),    cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_named),       cmocka_unit_test(test_without_parameters),
-        cmocka_unit_test(test_auto),        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_special),     cmocka_unit_test(test_thoughts),
-        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_constraints), cmocka_unit_test(test_response_prompts),
-        cmocka_unit_test(test_responses),   cmocka_unit_test(test_responses_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required),
+                                       cmocka_unit_test(test_parallel),
+                                       cmocka_unit_test(test_named),
+                                       cmocka_unit_test(test_without_parameters),
+                                       cmocka_unit_test(test_auto),
+                                       cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_special),
+                                       cmocka_unit_test(test_thoughts),
+                                       cmocka_unit_test(test_prompts),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_constraints),
+                                       cmocka_unit_test(test_response_prompts),
+                                       cmocka_unit_test(test_responses),
+                                       cmocka_unit_test(test_responses_refused)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
