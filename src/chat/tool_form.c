@@ -385,21 +385,16 @@ static reading read_call(call_reader *r, const ls_tool_names *names, ls_tool_tex
     return names->form->list ? read_list(r, names, t) : read_object_call(r, names, t);
 }
 
-/* How many bytes at the end may begin the mark, with white space before it. */
-static size_t held_back(const char *text, size_t n, const char *mark) {
-    size_t k = strlen(mark) - 1;
-    if (k > n) k = n;
-    while (k && memcmp(text + n - k, mark, k) != 0) k--;
-    while (k < n && is_space(text[n - k - 1])) k++;
-    return k;
-}
-
 /* The place of a mark in a text, or of what may begin it at the end; with the white space before
  * it. "": the end. */
 static size_t find_mark(const call_reader *r, const char *mark) {
     const char *at = r->n && *mark ? memmem(r->text, r->n, mark, strlen(mark)) : NULL;
-    size_t first = at ? (size_t)(at - r->text) : r->n;
-    return *mark && (at || !r->ended) ? first - held_back(r->text, first, mark) : first;
+    size_t first = at ? (size_t)(at - r->text) : r->n, k = 0;
+    if (!*mark || (!at && r->ended)) return first;
+    if (!at) k = strlen(mark) - 1 < first ? strlen(mark) - 1 : first;
+    while (k && memcmp(r->text + first - k, mark, k) != 0) k--;
+    while (k < first && is_space(r->text[first - k - 1])) k++;
+    return first - k;
 }
 
 /* Some models leave out `open` before a name that has a mark of its own. */

@@ -115,6 +115,7 @@ static const wanted_call cases[] = {
      false},
     {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool", "", "f{\"a\": 1</tool;", T,
      true},
+    {"a <<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "a <", "f{};", T, false},
     {"x<tool_call>nothing</tool_call>", "x<tool_call>nothing</tool_call>", "", T, false},
     {"x<tool_call>{\"nam", "x<tool_call>{\"nam", "", T, true},
     {"{\"name\": \"get\", \"parameters\": {\"a\": {\"b\": 1}}}", "", "get{\"a\": {\"b\": 1}};", B,
