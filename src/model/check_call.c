@@ -137,13 +137,11 @@ static void check_results(const ls_check *c, ls_check_run *r) {
         else if (!is_whole(&r->all[i]))
             note(r, "memory beside the gradient of input %d", i - 3);
     if (!r->grads) return;
-    const unsigned char *grads = (const unsigned char *)r->grads;
-    for (size_t i = 0; i < c->model->nfloats; i++) {
-        bool written = false;
-        for (size_t k = 0; k < sizeof(float); k++)
-            written = written || grads[i * sizeof(float) + k] != r->way.fill;
-        if (written && !owns(c->layer, i)) note(r, "gradients of other layers");
-    }
+    float untouched;
+    memset(&untouched, r->way.fill, sizeof untouched);
+    for (size_t i = 0; i < c->model->nfloats; i++)
+        if (memcmp(&r->grads[i], &untouched, sizeof untouched) != 0 && !owns(c->layer, i))
+            note(r, "gradients of other layers");
 }
 
 /* ---- calls ---- */

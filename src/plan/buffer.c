@@ -7,44 +7,8 @@
 #include "share/mesh.h"
 #include "tensor/dtype.h"
 
-/* ---- numbers: a fixed few; three for each layer and micro-batch in flight, and three on a device;
- * seven a bucket; and the sums of each bucket ---- */
-
-static int kinds_of_calls(const ls_plan *p) {
-    return (p->share.on_device ? LS_BUF_DEVICE_DACT : LS_BUF_DACT) + 1 - LS_BUF_ACT;
-}
-
-static int first_of(const ls_plan *p, ls_buffer_kind kind) {
-    const ls_share *sh = &p->share;
-    int calls = sh->model->nlayers * p->in_flight, buckets = sh->nbuckets;
-    int params = LS_BUF_ACT + kinds_of_calls(p) * calls;
-    switch (kind) {
-    case LS_BUF_ACT:
-    case LS_BUF_SAVED:
-    case LS_BUF_DACT:
-    case LS_BUF_DEVICE_ACT:
-    case LS_BUF_DEVICE_SAVED:
-    case LS_BUF_DEVICE_DACT: return LS_BUF_ACT + (int)(kind - LS_BUF_ACT) * calls;
-    case LS_BUF_PARAM: return params;
-    case LS_BUF_SHARD: return params + buckets;
-    case LS_BUF_MOMENT: return params + 2 * buckets;
-    case LS_BUF_ERROR: return params + 3 * buckets;
-    case LS_BUF_CODE: return params + 4 * buckets;
-    case LS_BUF_CODES: return params + 5 * buckets;
-    case LS_BUF_SUM: return params + 6 * buckets;
-    case LS_BUF_GRAD: return params + (6 + sh->nsums) * buckets;
-    case LS_BUF_INBOX: return params + (6 + sh->nsums + sh->nslots) * buckets;
-    case LS_BUF_DEVICE_SAMPLES: return first_of(p, LS_BUF_INBOX) + sh->ninbox * buckets;
-    case LS_BUF_DEVICE_LOSSES: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 1;
-    case LS_BUF_DEVICE_NORMS: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 2;
-    case LS_BUF_DEVICE_PARAM: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 3;
-    case LS_BUF_DEVICE_SHARD: return first_of(p, LS_BUF_DEVICE_PARAM) + buckets;
-    case LS_BUF_DEVICE_MOMENT: return first_of(p, LS_BUF_DEVICE_PARAM) + 2 * buckets;
-    case LS_BUF_DEVICE_SUM: return first_of(p, LS_BUF_DEVICE_PARAM) + 3 * buckets;
-    case LS_BUF_DEVICE_GRAD: return first_of(p, LS_BUF_DEVICE_PARAM) + (3 + sh->nsums) * buckets;
-    default: return (int)kind;
-    }
-}
+/* ---- numbers: one kind after the other. A fixed few; of what layers compute one for each layer
+ * and micro-batch in flight; of the others one for each bucket and slot ---- */
 
 /* Slots of a kind of buffer. */
 static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
@@ -56,27 +20,31 @@ static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
                                                              : 1;
 }
 
-int ls_plan_nbuffers(const ls_plan *p) {
+static int count_of(const ls_plan *p, ls_buffer_kind kind) {
     const ls_share *sh = &p->share;
-    if (!sh->on_device) return first_of(p, LS_BUF_DEVICE_SAMPLES);
-    return first_of(p, LS_BUF_DEVICE_GRAD) + sh->nbuckets * sh->nslots;
+    if (kind < LS_BUF_ACT) return 1;
+    bool there =
+        kind >= LS_BUF_DEVICE_SAMPLES || (kind >= LS_BUF_DEVICE_ACT && kind <= LS_BUF_DEVICE_DACT);
+    if (there && !sh->on_device) return 0;
+    if (kind >= LS_BUF_DEVICE_SAMPLES && kind <= LS_BUF_DEVICE_NORMS) return 1;
+    return slots_of(p, kind) * (ls_buffer_in_arena(kind) ? sh->model->nlayers : sh->nbuckets);
 }
 
+void ls_plan_count_buffers(ls_plan *p) {
+    for (int kind = 0; kind < LS_NBUFFER_KINDS; kind++)
+        p->first[kind + 1] = p->first[kind] + count_of(p, (ls_buffer_kind)kind);
+}
+
+int ls_plan_nbuffers(const ls_plan *p) { return p->first[LS_NBUFFER_KINDS]; }
+
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
-    return first_of(p, kind) + index * slots_of(p, kind) + slot;
+    return p->first[kind] + index * slots_of(p, kind) + slot;
 }
 
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
-    int calls = p->share.model->nlayers * p->in_flight, call = id - LS_BUF_ACT;
-    if (call < 0) return (ls_buffer){.kind = (ls_buffer_kind)id};
-    if (call < kinds_of_calls(p) * calls) { /* most of all buffers */
-        int at = call % calls;
-        ls_buffer_kind kind = (ls_buffer_kind)(LS_BUF_ACT + call / calls);
-        return (ls_buffer){kind, at / p->in_flight, at % p->in_flight};
-    }
-    int kind = p->share.on_device ? LS_BUF_DEVICE_GRAD : LS_BUF_INBOX;
-    while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
-    int at = id - first_of(p, (ls_buffer_kind)kind), slots = slots_of(p, (ls_buffer_kind)kind);
+    int kind = 0;
+    while (kind + 1 < LS_NBUFFER_KINDS && id >= p->first[kind + 1]) kind++;
+    int at = id - p->first[kind], slots = slots_of(p, (ls_buffer_kind)kind);
     return (ls_buffer){(ls_buffer_kind)kind, at / slots, at % slots};
 }
 

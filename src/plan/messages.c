@@ -327,6 +327,7 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     if (whole) {
         w.to.in_flight = count_in_flight(&w);
         w.to.share.ninbox = count_inbox(&w);
+        ls_plan_count_buffers(&w.to);
     }
     free(w.at);
     free(w.stop);

@@ -42,6 +42,7 @@ static ls_status order(ls_plan *p, ls_error *e) {
 ls_status ls_plan_make(const ls_share_config *c, ls_plan *p_p, ls_error *e) {
     ls_plan p = {.in_flight = 1};
     LS_TRY(ls_share_make(c, &p.share, e));
+    ls_plan_count_buffers(&p);
     ls_status s = order(&p, e);
     if (s == LS_OK)
         *p_p = p;

@@ -138,10 +138,54 @@ typedef struct ls_action {
     ls_comm comm; /* communication */
 } ls_action;
 
+/* ---- buffers: numbers that mean the same on all workers ---- */
+
+typedef enum ls_buffer_kind {
+    LS_BUF_SAMPLES, /* samples of the step */
+    LS_BUF_LOSSES,  /* one for each sample */
+    LS_BUF_NORMS,   /* one for each block */
+    LS_BUF_SCALARS, /* clip factor, loss */
+    LS_BUF_WORK,    /* work memory of one layer call */
+    LS_BUF_ACT,     /* [layer][slot] output; slot: of the micro-batch in flight */
+    LS_BUF_SAVED,   /* [layer][slot] saved for Backward */
+    LS_BUF_DACT,    /* [layer][slot] gradient of the output */
+    /* the same in memory of the device, where it runs layers: */
+    LS_BUF_DEVICE_ACT,
+    LS_BUF_DEVICE_SAVED,
+    LS_BUF_DEVICE_DACT,
+    LS_BUF_PARAM,  /* [bucket] all its parameters */
+    LS_BUF_SHARD,  /* [bucket] parameters of the worker's shard; part of PARAM */
+    LS_BUF_MOMENT, /* [bucket] masters and the optimizer's states */
+    LS_BUF_ERROR,  /* [bucket] errors of the worker's virtual workers */
+    LS_BUF_CODE,   /* [bucket] codes of the worker's virtual workers */
+    LS_BUF_CODES,  /* [bucket] codes of all virtual workers, of what the worker decodes */
+    /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
+     * slots of its own */
+    LS_BUF_SUM,
+    LS_BUF_GRAD,  /* [bucket][slot] sum over the worker's virtual workers */
+    LS_BUF_INBOX, /* [bucket][slot] what another stage has sent of a virtual worker's gradient */
+    /* in memory of the device, too: */
+    LS_BUF_DEVICE_SAMPLES,
+    LS_BUF_DEVICE_LOSSES,
+    LS_BUF_DEVICE_NORMS,
+    LS_BUF_DEVICE_PARAM,  /* [bucket] */
+    LS_BUF_DEVICE_SHARD,  /* [bucket] part of DEVICE_PARAM */
+    LS_BUF_DEVICE_MOMENT, /* [bucket] */
+    LS_BUF_DEVICE_SUM,    /* [bucket][slot] part of DEVICE_GRAD */
+    LS_BUF_DEVICE_GRAD,   /* [bucket][slot] */
+    LS_NBUFFER_KINDS
+} ls_buffer_kind;
+
+typedef struct ls_buffer {
+    ls_buffer_kind kind;
+    int index, slot;
+} ls_buffer;
+
 typedef struct ls_plan {
     ls_share share;  /* who has what */
     bool has_copies; /* what a device runs uses its memory, and copies are in the plan (copies.c) */
     int in_flight;   /* micro-batches whose activations a worker has at one time, at most; else 1 */
+    int first[LS_NBUFFER_KINDS + 1]; /* buffer of each kind; then the number of all */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -236,48 +280,10 @@ ls_worker_set ls_action_concerned(const ls_action *);
 ls_phase ls_plan_values_phase(const ls_plan *);
 bool ls_plan_runs(const ls_plan *, const ls_action *, int64_t step);
 
-/* ---- buffers: numbers that mean the same on all workers ---- */
+/* ---- buffers ---- */
 
-typedef enum ls_buffer_kind {
-    LS_BUF_SAMPLES, /* samples of the step */
-    LS_BUF_LOSSES,  /* one for each sample */
-    LS_BUF_NORMS,   /* one for each block */
-    LS_BUF_SCALARS, /* clip factor, loss */
-    LS_BUF_WORK,    /* work memory of one layer call */
-    LS_BUF_ACT,     /* [layer][slot] output; slot: of the micro-batch in flight */
-    LS_BUF_SAVED,   /* [layer][slot] saved for Backward */
-    LS_BUF_DACT,    /* [layer][slot] gradient of the output */
-    /* the same in memory of the device, where it runs layers: */
-    LS_BUF_DEVICE_ACT,
-    LS_BUF_DEVICE_SAVED,
-    LS_BUF_DEVICE_DACT,
-    LS_BUF_PARAM,  /* [bucket] all its parameters */
-    LS_BUF_SHARD,  /* [bucket] parameters of the worker's shard; part of PARAM */
-    LS_BUF_MOMENT, /* [bucket] masters and the optimizer's states */
-    LS_BUF_ERROR,  /* [bucket] errors of the worker's virtual workers */
-    LS_BUF_CODE,   /* [bucket] codes of the worker's virtual workers */
-    LS_BUF_CODES,  /* [bucket] codes of all virtual workers, of what the worker decodes */
-    /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
-     * slots of its own */
-    LS_BUF_SUM,
-    LS_BUF_GRAD,  /* [bucket][slot] sum over the worker's virtual workers */
-    LS_BUF_INBOX, /* [bucket][slot] what another stage has sent of a virtual worker's gradient */
-    /* in memory of the device, too: */
-    LS_BUF_DEVICE_SAMPLES,
-    LS_BUF_DEVICE_LOSSES,
-    LS_BUF_DEVICE_NORMS,
-    LS_BUF_DEVICE_PARAM,  /* [bucket] */
-    LS_BUF_DEVICE_SHARD,  /* [bucket] part of DEVICE_PARAM */
-    LS_BUF_DEVICE_MOMENT, /* [bucket] */
-    LS_BUF_DEVICE_SUM,    /* [bucket][slot] part of DEVICE_GRAD */
-    LS_BUF_DEVICE_GRAD,   /* [bucket][slot] */
-} ls_buffer_kind;
-
-typedef struct ls_buffer {
-    ls_buffer_kind kind;
-    int index, slot;
-} ls_buffer;
-
+/* Sets `first`: when share and in_flight are known. */
+void ls_plan_count_buffers(ls_plan *);
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);

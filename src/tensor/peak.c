@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 /* Rounds of multiply-adds, each of FLOPS_OF_ROUND operations. */
-enum { TOGETHER_ROUNDS = 400000, TOGETHER_TRIES = 5, ESTIMATE_ROUNDS = 4000, ESTIMATE_TRIES = 10 };
+enum { TOGETHER_ROUNDS = 400000, TOGETHER_TRIES = 5, ESTIMATE_ROUNDS = 4000, ESTIMATE_TRIES = 4 };
 static const double FLOPS_OF_ROUND = 192.0 * 16.0 * 2.0;
 
 static double flops_of(const ls_kernels *k, bool bf16, int64_t rounds) {

@@ -14,7 +14,7 @@ double ls_peak_of_thread(const ls_kernels *, bool bf16, int64_t rounds);
  * second. */
 double ls_peak_together(const ls_kernels *, bool bf16, int cores);
 
-/* Estimates ls_peak_together() to a few percent in 3 ms, by the threads' processor time. 0: the
+/* Estimates ls_peak_together() to a few percent in 1 ms, by the threads' processor time. 0: the
  * system allows no threads. */
 double ls_peak_estimate(const ls_kernels *, bool bf16, int cores);
 

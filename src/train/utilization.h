@@ -7,7 +7,7 @@
 #include "report/metrics.h"
 #include "train/member.h"
 
-/* FLOP/s of a core of this host, with `workers` workers of the config on it: measured, in 3 ms, so
+/* FLOP/s of a core of this host, with `workers` workers of the config on it: measured, in 1 ms, so
  * that the processes which inherit it (ls_run.core_flops) need not measure. 0: not known. */
 double ls_utilization_core(const ls_config *, int workers);
 

@@ -575,7 +575,7 @@ int main(void) {
         cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
         cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_listeners),
-        cmocka_unit_test(test_own_address),   cmocka_unit_test(test_leader_lost_apart),
+        cmocka_unit_test(test_own_address),   slow_unit_test(test_leader_lost_apart),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -15,7 +15,7 @@ enum { SEEDS = 3, FEW_SEEDS = 1 };
 #elif defined(__SANITIZE_ADDRESS__)
 enum { SEEDS = 8, FEW_SEEDS = 2 };
 #else
-enum { SEEDS = 40, FEW_SEEDS = 5 };
+enum { SEEDS = 40, FEW_SEEDS = 3 };
 #endif
 
 /* Returns the number of steps that were measured: not those with fewer samples. */

@@ -8,6 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Most of the time of tests that are compiled without optimization is spent here. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+#endif
+
 static const float SMALLEST = 0x1p-126f;
 
 static inline float f32_of_u32(uint32_t u) {
@@ -86,5 +92,9 @@ static inline void block_sum_add(block_sum *s, float a, float b) {
 static inline int same_or_nan(float a, float b) {
     return (isnan(a) && isnan(b)) || u32_of_f32(a) == u32_of_f32(b);
 }
+
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC pop_options
+#endif
 
 #endif

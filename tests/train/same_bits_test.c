@@ -134,19 +134,22 @@ static void test_mixed(void **state) {
     (void)state;
     static const char *const types[] = {"train.compute=bf16", "train.compute=f16",
                                         "train.reduce_dtype=bf16"};
+    static const struct {
+        int n;
+        const char *sets[2];
+    } ways[] = {{2, {"parallel.zero=2", "train.micro_batch=2"}},
+                {3, {"parallel.zero=3", "parallel.transport=tcp"}},
+                {4, {"parallel.shard_group=2", "parallel.recompute=2"}},
+                {8, {"parallel.zero=0", THREAD}},
+                {3, {"parallel.optimizer_state=file", "parallel.bucket_mb=0.02"}}};
     for (int i = 0; i < 3; i++) {
         hashes one = train(1, types[i], NULL, NULL);
         assert_string_not_equal(one.weights, expected.weights);
-        hashes others[] = {
-            train(2, types[i], "parallel.zero=2", "train.micro_batch=2"),
-            train(3, types[i], "parallel.zero=3", "parallel.transport=tcp"),
-            train(4, types[i], "parallel.shard_group=2", "parallel.recompute=2"),
-            train(8, types[i], "parallel.zero=0", THREAD),
-            train(3, types[i], "parallel.optimizer_state=file", "parallel.bucket_mb=0.02"),
-        };
-        for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-            assert_string_equal(others[k].weights, one.weights);
-            assert_string_equal(others[k].optimizer, one.optimizer);
+        for (int k = 0; k < (int)(sizeof ways / sizeof *ways); k++) {
+            if (!runs_case(i + k, 2)) continue;
+            hashes other = train(ways[k].n, types[i], ways[k].sets[0], ways[k].sets[1]);
+            assert_string_equal(other.weights, one.weights);
+            assert_string_equal(other.optimizer, one.optimizer);
         }
     }
 }
@@ -190,6 +193,7 @@ static void test_blocks(void **state) {
         hashes one = train_with(1, sets);
         sets[4] = NULL;
         for (int k = 1; k < 4; k++) {
+            if (!runs_case(i + k, 2)) continue;
             sets[3] = micros[k];
             hashes h = train_with(2, sets);
             assert_string_equal(h.weights, one.weights);

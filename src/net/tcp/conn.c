@@ -203,24 +203,18 @@ ls_io ls_conn_flush(ls_conn *c, void **token_p, ls_error *e) {
     return ls_conn_flush_some(c, &room, token_p, e);
 }
 
-const void *ls_conn_token_of(const ls_conn *c, const void *owner) {
-    for (const ls_conn_item *item = c->first; item; item = item->next) {
-        const ls_message *m = item->token;
-        if (m && m->owner == owner) return m;
-    }
-    return NULL;
-}
-
 bool ls_conn_has_token(const ls_conn *c) {
     const ls_conn_item *item = c->first;
     while (item && !item->token) item = item->next;
     return item != NULL;
 }
 
-void ls_conn_forget(ls_conn *c, const void *token) {
-    for (ls_conn_item **link = &c->first; *link;) {
+void ls_conn_forget(ls_conn *c, const void *owner) {
+    ls_conn_item **link = &c->first;
+    while (*link) {
         ls_conn_item *item = *link;
-        if (item->token != token) {
+        const ls_message *m = item->token;
+        if (!m || m->owner != owner) {
             link = &item->next;
             continue;
         }
@@ -238,8 +232,7 @@ void ls_conn_forget(ls_conn *c, const void *token) {
         }
         link = &item->next;
     }
-    c->end = &c->first;
-    while (*c->end) c->end = &(*c->end)->next;
+    c->end = link;
 }
 
 /* ---- reading ---- */

@@ -82,13 +82,11 @@ ls_io ls_conn_flush(ls_conn *, void **token_p, ls_error *);
  * written. Each new *room_p is LS_SECURE_BATCH or more. */
 ls_io ls_conn_flush_some(ls_conn *, size_t *room_p, void **token_p, ls_error *);
 bool ls_conn_busy(const ls_conn *); /* is there something to write? */
-/* A token (an ls_message) of this owner that is still to be written, or NULL. */
-const void *ls_conn_token_of(const ls_conn *, const void *owner);
 /* Is any token still to be written? */
 bool ls_conn_has_token(const ls_conn *);
-/* Forgets a token. If nothing of its frame is written, the frame is dropped; otherwise the rest is
- * written from a copy. */
-void ls_conn_forget(ls_conn *, const void *token);
+/* Forgets the tokens (each an ls_message) of an owner. If nothing of a frame is written, it is
+ * dropped; otherwise the rest is written from a copy. */
+void ls_conn_forget(ls_conn *, const void *owner);
 
 /* The next header: DONE, and the caller must call ls_conn_take() before the next one. */
 ls_io ls_conn_next(ls_conn *, ls_frame *frame_p, ls_error *);

@@ -216,12 +216,6 @@ static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, 
     return LS_OK;
 }
 
-/* A send that is being written is found by its message, which is the token. */
-static void forget_writes(peer *p, const void *owner) {
-    for (const ls_message *m; p->out && (m = ls_conn_token_of(p->out, owner));)
-        ls_conn_forget(p->out, m);
-}
-
 static void tcp_forget(ls_net *net, const void *owner) {
     tcp_net *x = (tcp_net *)net;
     ls_message_drop(&x->wanted, owner);
@@ -230,7 +224,7 @@ static void tcp_forget(ls_net *net, const void *owner) {
         peer *p = &x->peers[i];
         ls_message_drop(&p->waiting, owner);
         ls_message_drop(&p->silent, owner);
-        forget_writes(p, owner);
+        if (p->out) ls_conn_forget(p->out, owner);
         ls_message *reading = p->in ? p->in->owner : NULL;
         if (!reading || !p->in->in_frame || reading->owner != owner) continue;
         ls_conn_take(p->in, NULL, p->in->left);
