@@ -34,7 +34,7 @@ done
 # Functions that call other libraries are left out, since none is called.
 room=$(ls src/tensor/*.c | grep -v /peak.c) # which only measures
 $cc $flags -O1 -static -ffunction-sections -Wl,--gc-sections -o "$folder/variant_bits" tests/tensor/variant_bits.c $objects $room \
-    tests/tensor/no_device.c src/base/clock.c src/base/error.c src/base/escape.c src/base/fail.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c src/base/wait_policy.c \
+    tests/tensor/no_device.c src/base/clock.c src/base/error.c src/base/escape.c src/base/fail.c src/base/math.c src/base/mem.c src/base/random.c src/base/thread.c src/base/utf8.c src/base/wait_policy.c \
     -lpthread -lm
 
 # All variants of this machine have the same bits: tensor/variant_bits.
