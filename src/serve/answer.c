@@ -35,19 +35,23 @@ static void set_stop(ls_json *choice, const ls_reply *r) {
 }
 
 static ls_json *usage_of(const ls_text_answer *a) {
-    int64_t prompt = 0, written = 0, found = 0;
+    int64_t prompt = 0, written = 0, found = 0, thought = 0;
     ls_json *o = ls_json_new_object(), *details = ls_json_new_object();
+    ls_json *of_written = ls_json_new_object();
     for (size_t i = 0; i < a->n; i++) {
         const ls_reply *r = &a->replies[i];
         if (i % (size_t)a->request->n == 0) prompt += r->nprompt;
         if (i % (size_t)a->request->n == 0) found += r->nfound;
         written += r->n - r->nprompt;
+        thought += ls_answer_thought_tokens(a, r);
     }
     ls_json_set_integer(o, "prompt_tokens", prompt);
     ls_json_set_integer(o, "completion_tokens", written);
     ls_json_set_integer(o, "total_tokens", prompt + written);
     ls_json_set_integer(details, "cached_tokens", found);
     ls_json_set(o, "prompt_tokens_details", details);
+    ls_json_set_integer(of_written, "reasoning_tokens", thought);
+    ls_json_set(o, "completion_tokens_details", of_written);
     return o;
 }
 

@@ -15,9 +15,18 @@ typedef struct ls_text_answer {
     const char *system_fingerprint; /* NULL: not known */
 } ls_text_answer;
 
+/* An item of a response. */
+typedef enum ls_answer_item {
+    LS_ITEM_NONE,
+    LS_ITEM_THOUGHT,
+    LS_ITEM_MESSAGE,
+    LS_ITEM_CALL
+} ls_answer_item;
+
 /* How much of a reply a stream has sent. */
 typedef struct ls_answer_sent {
-    bool begun, ended, opened;   /* opened: an item of a response is not yet done */
+    bool begun, ended;
+    ls_answer_item open;         /* the item that is not yet done */
     size_t text, thought, notes; /* bytes of content, and of what was thought; notes */
     size_t calls, arguments; /* calls of tools that have begun; bytes of the last one's arguments */
     size_t events;           /* of a response */

@@ -20,10 +20,16 @@ ls_answer_parts ls_answer_parts_of(const ls_text_answer *a, const ls_reply *r) {
     p.calls.ncontent = t.open ? 0 : n - t.rest;
     if (q->tools.reads && !t.open)
         ls_tool_text_read(&q->tools.names, p.content, n - t.rest, ended, &p.calls);
-    if (!q->asked) return p;
-    p.content = text;
-    p.calls.ncontent += t.rest;
     return p;
+}
+
+int64_t ls_answer_thought_tokens(const ls_text_answer *a, const ls_reply *r) {
+    ls_answer_parts p = ls_answer_parts_of(a, r);
+    int64_t i = r->nprompt;
+    ls_tool_text_free(&p.calls);
+    if (!p.nthought) return 0;
+    while (i < r->n && r->tokens[i] != a->model->thought.tokens[1]) i++;
+    return (i < r->n) + i - r->nprompt;
 }
 
 ls_call_name ls_call_name_of(const ls_text_answer *a, size_t i, size_t call) {

@@ -12,8 +12,10 @@ typedef struct ls_answer_parts {
     ls_tool_text calls; /* none, if the request has no tools */
 } ls_answer_parts;
 
-/* The caller frees its calls. In a response, thoughts are a part of the content. */
+/* The caller frees its calls. */
 ls_answer_parts ls_answer_parts_of(const ls_text_answer *, const ls_reply *);
+/* Tokens of what the model thought, with the mark that ends it. */
+int64_t ls_answer_thought_tokens(const ls_text_answer *, const ls_reply *);
 
 /* The id of a call of reply i: nine letters and digits, since Mistral's templates refuse others. */
 typedef struct ls_call_name {

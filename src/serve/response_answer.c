@@ -1,7 +1,8 @@
 /* response_answer.c - see response_answer.h.
  *
- * The output is a message, unless there are calls of tools alone, then the calls: an item each. In
- * a stream an item is done when the next one is added, or when the reply has ended.
+ * The output is what the model thought, a message, and calls of tools, as far as there are any: an
+ * item each; a message, too, if there is nothing else. In a stream an item is done when the next
+ * one is added, or when the reply has ended.
  */
 #include "serve/response_answer.h"
 
@@ -27,40 +28,87 @@ static const char *item_status(const ls_reply *r, bool is_last) {
 
 /* ---- items ---- */
 
-static bool has_message(const ls_tool_text *t) { return t->ncontent || t->n == 0; }
+static bool has_thought(const ls_answer_parts *p) { return p->nthought > 0; }
+static bool has_message(const ls_answer_parts *p) {
+    return p->calls.ncontent || (!p->calls.n && !has_thought(p));
+}
 
-static char *message_id(const ls_text_answer *a) { return ls_format("msg_%s", a->id); }
+/* Places in the output. */
+static size_t message_at(const ls_answer_parts *p) { return has_thought(p); }
+static size_t call_at(const ls_answer_parts *p, size_t k) {
+    return message_at(p) + has_message(p) + k;
+}
 
 static void set_id(ls_json *o, const char *key, char *id) {
     ls_json_set_text(o, key, id);
     free(id);
 }
 
-static ls_json *text_part(const ls_reply *r, size_t n) {
+/* An item that is a text: what the model thought, or the message. */
+typedef struct text_item {
+    const char *id, *type, *part; /* id: what begins it */
+    const char *delta, *done;     /* events */
+    const char *text;             /* [n] */
+    size_t n;
+} text_item;
+
+static text_item thought_of(const ls_answer_parts *p) {
+    return (text_item){"rs",
+                       "reasoning",
+                       "reasoning_text",
+                       "response.reasoning_text.delta",
+                       "response.reasoning_text.done",
+                       p->thought,
+                       p->nthought};
+}
+
+static text_item message_of(const ls_answer_parts *p) {
+    return (text_item){"msg",
+                       "message",
+                       "output_text",
+                       "response.output_text.delta",
+                       "response.output_text.done",
+                       p->content,
+                       p->calls.ncontent};
+}
+
+static bool is_thought(const text_item *i) { return strcmp(i->type, "reasoning") == 0; }
+
+static char *id_of(const ls_text_answer *a, const text_item *i) {
+    return ls_format("%s_%s", i->id, a->id);
+}
+
+/* The first n bytes. */
+static ls_json *part_of(const text_item *i, size_t n) {
     ls_json *part = ls_json_new_object();
-    ls_json_set_text(part, "type", "output_text");
-    ls_json_set(part, "text", ls_json_new_bytes(n ? r->text.data : "", n));
+    ls_json_set_text(part, "type", i->part);
+    ls_json_set(part, "text", ls_json_new_bytes(i->text, n));
+    if (is_thought(i)) return part;
     ls_json_set(part, "annotations", ls_json_new_array());
     ls_json_set(part, "logprobs", ls_json_new_array());
     return part;
 }
 
-/* part NULL: it has just been added. */
-static ls_json *message_of(const ls_text_answer *a, const char *status, ls_json *part) {
+/* done: with its text. */
+static ls_json *item_of(const ls_text_answer *a, const text_item *i, const char *status,
+                        bool done) {
     ls_json *o = ls_json_new_object(), *content = ls_json_new_array();
-    set_id(o, "id", message_id(a));
-    ls_json_set_text(o, "type", "message");
+    set_id(o, "id", id_of(a, i));
+    ls_json_set_text(o, "type", i->type);
     ls_json_set_text(o, "status", status);
-    ls_json_set_text(o, "role", "assistant");
-    if (part) ls_json_push(content, part);
+    if (is_thought(i))
+        ls_json_set(o, "summary", ls_json_new_array());
+    else
+        ls_json_set_text(o, "role", "assistant");
+    if (done) ls_json_push(content, part_of(i, i->n));
     ls_json_set(o, "content", content);
     return o;
 }
 
 /* With arguments [n]. */
-static ls_json *call_of(const ls_text_answer *a, const ls_tool_text *t, size_t k, size_t n,
+static ls_json *call_of(const ls_text_answer *a, const ls_answer_parts *p, size_t k, size_t n,
                         const char *status) {
-    const ls_tool_call *c = &t->calls[k];
+    const ls_tool_call *c = &p->calls.calls[k];
     ls_json *o = ls_json_new_object();
     set_id(o, "id", ls_format("fc_%s-%zu", a->id, k));
     ls_json_set_text(o, "type", "function_call");
@@ -71,25 +119,32 @@ static ls_json *call_of(const ls_text_answer *a, const ls_tool_text *t, size_t k
     return o;
 }
 
-static ls_json *done_message(const ls_text_answer *a, const ls_tool_text *t) {
-    const ls_reply *r = a->replies;
-    return message_of(a, item_status(r, t->n == 0), text_part(r, t->ncontent));
+static ls_json *done_thought(const ls_text_answer *a, const ls_answer_parts *p) {
+    const text_item i = thought_of(p);
+    return item_of(a, &i, item_status(a->replies, !has_message(p) && !p->calls.n), true);
 }
 
-static ls_json *done_call(const ls_text_answer *a, const ls_tool_text *t, size_t k) {
-    return call_of(a, t, k, t->calls[k].arguments.len, item_status(a->replies, k + 1 == t->n));
+static ls_json *done_message(const ls_text_answer *a, const ls_answer_parts *p) {
+    const text_item i = message_of(p);
+    return item_of(a, &i, item_status(a->replies, !p->calls.n), true);
+}
+
+static ls_json *done_call(const ls_text_answer *a, const ls_answer_parts *p, size_t k) {
+    return call_of(a, p, k, p->calls.calls[k].arguments.len,
+                   item_status(a->replies, k + 1 == p->calls.n));
 }
 
 /* ---- a response ---- */
 
-static ls_json *usage_of(const ls_reply *r) {
+static ls_json *usage_of(const ls_text_answer *a) {
+    const ls_reply *r = a->replies;
     ls_json *o = ls_json_new_object(), *in = ls_json_new_object(), *out = ls_json_new_object();
     ls_json_set_integer(o, "input_tokens", r->nprompt);
     ls_json_set_integer(in, "cached_tokens", r->nfound);
     ls_json_set_integer(in, "cache_write_tokens", 0);
     ls_json_set(o, "input_tokens_details", in);
     ls_json_set_integer(o, "output_tokens", r->n - r->nprompt);
-    ls_json_set_integer(out, "reasoning_tokens", 0);
+    ls_json_set_integer(out, "reasoning_tokens", ls_answer_thought_tokens(a, r));
     ls_json_set(o, "output_tokens_details", out);
     ls_json_set_integer(o, "total_tokens", r->n);
     return o;
@@ -131,10 +186,11 @@ static void set_end(ls_json *o, const ls_reply *r) {
 static ls_json *output_of(const ls_text_answer *a) {
     ls_json *output = ls_json_new_array();
     if (a->replies->state != LS_REPLY_ENDED) return output;
-    ls_tool_text t = ls_answer_parts_of(a, a->replies).calls;
-    if (has_message(&t)) ls_json_push(output, done_message(a, &t));
-    for (size_t k = 0; k < t.n; k++) ls_json_push(output, done_call(a, &t, k));
-    ls_tool_text_free(&t);
+    ls_answer_parts p = ls_answer_parts_of(a, a->replies);
+    if (has_thought(&p)) ls_json_push(output, done_thought(a, &p));
+    if (has_message(&p)) ls_json_push(output, done_message(a, &p));
+    for (size_t k = 0; k < p.calls.n; k++) ls_json_push(output, done_call(a, &p, k));
+    ls_tool_text_free(&p.calls);
     return output;
 }
 
@@ -148,7 +204,7 @@ static ls_json *response_of(const ls_text_answer *a) {
     set_end(o, a->replies);
     ls_json_set_text(o, "model", ls_request_model_name(a->model, q->adapter));
     ls_json_set(o, "output", output_of(a));
-    ls_json_set(o, "usage", ended ? usage_of(a->replies) : ls_json_new_null());
+    ls_json_set(o, "usage", ended ? usage_of(a) : ls_json_new_null());
     set_asked(o, a, "instructions", ls_json_new_null());
     set_asked(o, a, "max_output_tokens", ls_json_new_null());
     set_asked(o, a, "metadata", ls_json_new_object());
@@ -182,7 +238,7 @@ void ls_response_write(const ls_text_answer *a, ls_buf *out) {
 typedef struct event_writer {
     const ls_text_answer *a;
     ls_answer_sent *sent;
-    const ls_tool_text *t;
+    const ls_answer_parts *p;
     ls_buf *out;
 } event_writer;
 
@@ -212,79 +268,90 @@ static void put_item(const event_writer *w, const char *type, size_t at, ls_json
     put_event(w, type, o);
 }
 
-/* Of the message's only part. */
-static void put_part(const event_writer *w, const char *type, const char *key, ls_json *value) {
+/* Of an item's only part. */
+static void put_part(const event_writer *w, const text_item *i, const char *type, const char *key,
+                     ls_json *value) {
     ls_json *o = with(ls_json_new_object(), key, value);
-    set_id(o, "item_id", message_id(w->a));
-    ls_json_set_integer(o, "output_index", 0);
+    set_id(o, "item_id", id_of(w->a, i));
+    ls_json_set_integer(o, "output_index", is_thought(i) ? 0 : (int64_t)message_at(w->p));
     ls_json_set_integer(o, "content_index", 0);
-    if (strcmp(key, "part") != 0) ls_json_set(o, "logprobs", ls_json_new_array());
+    if (!is_thought(i) && strcmp(key, "part") != 0) ls_json_set(o, "logprobs", ls_json_new_array());
     put_event(w, type, o);
 }
 
 static void put_arguments(const event_writer *w, const char *type, const char *key, size_t from) {
     size_t k = w->sent->calls - 1;
-    const ls_buf *text = &w->t->calls[k].arguments;
+    const ls_buf *text = &w->p->calls.calls[k].arguments;
     ls_json *piece = ls_json_new_bytes(text->len ? text->data + from : "", text->len - from);
     ls_json *o = with(ls_json_new_object(), key, piece);
     set_id(o, "item_id", ls_format("fc_%s-%zu", w->a->id, k));
-    ls_json_set_integer(o, "output_index", (int64_t)(k + has_message(w->t)));
+    ls_json_set_integer(o, "output_index", (int64_t)call_at(w->p, k));
     put_event(w, type, o);
 }
 
-static void begin_message(const event_writer *w) {
-    put_item(w, "response.output_item.added", 0, message_of(w->a, IN_PROGRESS, NULL));
-    put_part(w, "response.content_part.added", "part", text_part(w->a->replies, 0));
-    w->sent->opened = true;
-}
-
-static void put_text(const event_writer *w) {
-    size_t from = w->sent->text, n = w->t->ncontent;
-    if (n <= from) return;
-    if (!w->sent->opened) begin_message(w);
-    put_part(w, "response.output_text.delta", "delta",
-             ls_json_new_bytes(w->a->replies->text.data + from, n - from));
-    w->sent->text = n;
+static void end_text(const event_writer *w, const text_item *i, size_t at, ls_json *done) {
+    put_part(w, i, i->done, "text", ls_json_new_bytes(i->text, i->n));
+    put_part(w, i, "response.content_part.done", "part", part_of(i, i->n));
+    put_item(w, "response.output_item.done", at, done);
 }
 
 /* The item that is open is done. */
 static void end_item(const event_writer *w) {
-    const ls_reply *r = w->a->replies;
-    size_t n = w->t->ncontent, calls = w->sent->calls;
-    if (!w->sent->opened) return;
-    if (calls) {
+    const text_item thought = thought_of(w->p), message = message_of(w->p);
+    const size_t calls = w->sent->calls;
+    switch (w->sent->open) {
+    case LS_ITEM_NONE: break;
+    case LS_ITEM_THOUGHT: end_text(w, &thought, 0, done_thought(w->a, w->p)); break;
+    case LS_ITEM_MESSAGE: end_text(w, &message, message_at(w->p), done_message(w->a, w->p)); break;
+    case LS_ITEM_CALL:
         put_arguments(w, "response.function_call_arguments.done", "arguments", 0);
-        put_item(w, "response.output_item.done", calls - 1 + has_message(w->t),
-                 done_call(w->a, w->t, calls - 1));
-    } else {
-        put_part(w, "response.output_text.done", "text",
-                 ls_json_new_bytes(n ? r->text.data : "", n));
-        put_part(w, "response.content_part.done", "part", text_part(r, n));
-        put_item(w, "response.output_item.done", 0, done_message(w->a, w->t));
+        put_item(w, "response.output_item.done", call_at(w->p, calls - 1),
+                 done_call(w->a, w->p, calls - 1));
+        break;
     }
-    w->sent->opened = false;
+    w->sent->open = LS_ITEM_NONE;
+}
+
+static void begin_text(const event_writer *w, const text_item *i, size_t at, ls_answer_item kind) {
+    if (w->sent->open == kind) return;
+    end_item(w);
+    put_item(w, "response.output_item.added", at, item_of(w->a, i, IN_PROGRESS, false));
+    put_part(w, i, "response.content_part.added", "part", part_of(i, 0));
+    w->sent->open = kind;
+}
+
+/* What is new of an item; sent: bytes. */
+static void put_text(const event_writer *w, const text_item *i, size_t at, ls_answer_item kind,
+                     size_t *sent) {
+    if (i->n <= *sent) return;
+    begin_text(w, i, at, kind);
+    put_part(w, i, i->delta, "delta", ls_json_new_bytes(i->text + *sent, i->n - *sent));
+    *sent = i->n;
 }
 
 static void put_calls(const event_writer *w) {
+    const ls_tool_text *t = &w->p->calls;
     ls_answer_sent *sent = w->sent;
     for (;;) {
-        size_t n = sent->calls ? w->t->calls[sent->calls - 1].arguments.len : 0;
+        size_t n = sent->calls ? t->calls[sent->calls - 1].arguments.len : 0;
         if (n > sent->arguments)
             put_arguments(w, "response.function_call_arguments.delta", "delta", sent->arguments);
         sent->arguments = n;
-        if (sent->calls == w->t->n) return;
+        if (sent->calls == t->n) return;
         end_item(w);
-        put_item(w, "response.output_item.added", sent->calls + has_message(w->t),
-                 call_of(w->a, w->t, sent->calls, 0, IN_PROGRESS));
+        put_item(w, "response.output_item.added", call_at(w->p, sent->calls),
+                 call_of(w->a, w->p, sent->calls, 0, IN_PROGRESS));
         sent->calls++;
         sent->arguments = 0;
-        sent->opened = true;
+        sent->open = LS_ITEM_CALL;
     }
 }
 
 static void put_end(const event_writer *w) {
     const char *status = status_of(w->a->replies);
-    if (has_message(w->t) && !w->sent->opened) begin_message(w);
+    const text_item message = message_of(w->p);
+    if (has_message(w->p) && !w->p->calls.ncontent)
+        begin_text(w, &message, message_at(w->p), LS_ITEM_MESSAGE);
     end_item(w);
     put_response(w, status == FAILED       ? "response.failed"
                     : status == INCOMPLETE ? "response.incomplete"
@@ -293,15 +360,17 @@ static void put_end(const event_writer *w) {
 }
 
 void ls_response_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *out) {
-    ls_tool_text t = ls_answer_parts_of(a, a->replies).calls;
-    event_writer w = {a, sent, &t, out};
+    ls_answer_parts p = ls_answer_parts_of(a, a->replies);
+    const text_item thought = thought_of(&p), message = message_of(&p);
+    event_writer w = {a, sent, &p, out};
     if (!sent->begun) {
         put_response(&w, "response.created");
         put_response(&w, "response.in_progress");
         sent->begun = true;
     }
-    put_text(&w);
+    put_text(&w, &thought, 0, LS_ITEM_THOUGHT, &sent->thought);
+    put_text(&w, &message, message_at(&p), LS_ITEM_MESSAGE, &sent->text);
     put_calls(&w);
     if (a->replies->state == LS_REPLY_ENDED && !sent->ended) put_end(&w);
-    ls_tool_text_free(&t);
+    ls_tool_text_free(&p.calls);
 }

@@ -7,6 +7,7 @@ typedef struct form_reader {
     const ls_json *body;
     ls_json *chat, *messages; /* the messages are the chat's */
     ls_json *answer;          /* the assistant's message, if it is the last one */
+    ls_buf thought;           /* of the assistant's next message */
     const char **field_p;
     ls_error *e;
 } form_reader;
@@ -38,12 +39,11 @@ static ls_status check_state(const form_reader *r) {
     return LS_OK;
 }
 
-/* Fields of chats alone, and values that would change the answer. Nothing here writes reasoning, so
- * there is none to include. */
+/* Fields of chats alone, and values that would change the answer. Reasoning is never encrypted, so
+ * there is none of that to include. */
 static ls_status check_others(const form_reader *r) {
     static const char *const fields[] = {"messages", "max_tokens", "max_completion_tokens",
-                                         "n",        "logprobs",   "response_format",
-                                         "reasoning"};
+                                         "n",        "logprobs",   "response_format"};
     const ls_json *include = ls_json_given(r->body, "include"),
                   *top = ls_json_given(r->body, "top_logprobs");
     const ls_json *verbosity = ls_json_given(ls_json_get(r->body, "text"), "verbosity");
@@ -74,7 +74,24 @@ static ls_json *add_message(form_reader *r, const char *role) {
     ls_json_set_text(m, "role", role);
     ls_json_push(r->messages, m);
     r->answer = strcmp(role, "assistant") == 0 ? m : NULL;
+    if (r->answer && r->thought.len)
+        ls_json_set(m, "reasoning_content", ls_json_new_bytes(r->thought.data, r->thought.len));
+    r->thought.len = 0;
     return m;
+}
+
+/* What the model thought before its next item: that begins a message. */
+static ls_status add_thought(form_reader *r, const ls_json *item, size_t number) {
+    const ls_json *content = ls_json_given(item, "content");
+    for (size_t i = 0; i < ls_json_count(content); i++) {
+        const char *text = ls_json_text(ls_json_get(ls_json_at(content, i), "text"));
+        if (!text)
+            return REFUSE(r, "input", "input: item %zu, reasoning, has content without a text",
+                          number);
+        ls_buf_append(&r->thought, text, strlen(text));
+    }
+    r->answer = NULL;
+    return LS_OK;
 }
 
 /* "refusal" parts of earlier answers are texts, too. */
@@ -123,12 +140,13 @@ static ls_status add_output(form_reader *r, const ls_json *item, size_t number) 
 static ls_status add_item(form_reader *r, const ls_json *item, size_t number) {
     const ls_json *type = ls_json_given(item, "type");
     const char *role = ls_json_text(ls_json_get(item, "role"));
+    if (is_text(type, "reasoning")) return add_thought(r, item, number);
     if (is_text(type, "function_call")) return add_call(r, item, number);
     if (is_text(type, "function_call_output")) return add_output(r, item, number);
     if (type && !is_text(type, "message"))
         return REFUSE(r, "input",
-                      "input: item %zu has the type '%.40s'; message, function_call and "
-                      "function_call_output are supported",
+                      "input: item %zu has the type '%.40s'; message, reasoning, function_call "
+                      "and function_call_output are supported",
                       number, ls_json_text(type) ? ls_json_text(type) : "");
     if (!role || !ls_json_given(item, "content"))
         return REFUSE(r, "input", "input: item %zu has no role or no content", number);
@@ -188,6 +206,23 @@ static ls_status read_tools(form_reader *r) {
 
 /* ---- the whole ---- */
 
+/* How long it is to think, which a template may know; summaries are never made. */
+static ls_status read_reasoning(const form_reader *r) {
+    const ls_json *given = ls_json_given(r->body, "reasoning"), *value = NULL;
+    const char *key = NULL;
+    if (given && !ls_json_is_object(given))
+        return REFUSE(r, "reasoning", "reasoning: an object is expected");
+    for (void *it = ls_json_next(given, NULL, &key, &value); it;
+         it = ls_json_next(given, it, &key, &value)) {
+        bool effort = strcmp(key, "effort") == 0, none = ls_json_is_null(value);
+        bool summary = strcmp(key, "summary") == 0 && is_text(value, "auto");
+        if (!none && !summary && !(effort && ls_json_text(value)))
+            return REFUSE(r, "reasoning", "reasoning: %.40s is not supported; effort is", key);
+    }
+    copy(r->chat, given, "effort", "reasoning_effort");
+    return LS_OK;
+}
+
 /* Fields that chats have by the same name. */
 static void copy_others(const form_reader *r) {
     static const char *const done[] = {
@@ -214,11 +249,13 @@ ls_status ls_response_form_read(const ls_json *body, ls_json **chat_p, const cha
     copy_others(&r);
     copy(r.chat, ls_json_get(body, "text"), "format", LS_RESPONSE_FORMAT);
     ls_json_set(r.chat, "messages", r.messages);
-    ls_status s = read_input(&r);
+    ls_status s = read_reasoning(&r);
+    if (s == LS_OK) s = read_input(&r);
     if (s == LS_OK) s = read_tools(&r);
     if (s == LS_OK)
         *chat_p = r.chat;
     else
         ls_json_free(r.chat);
+    ls_buf_free(&r.thought);
     return s;
 }

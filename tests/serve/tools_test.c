@@ -14,7 +14,8 @@
 static const char TEMPLATE[] =
     "{% for t in tools or [] %}{{ t.function.name }}{{ '' if t.function.parameters.properties "
     "}};{% endfor %}{% for m in messages %}"
-    "{{ m.role[0] }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": "
+    "{{ m.role[0] }}{{ m.reasoning_content or '' }}{{ m.content or '' }}{% for c in m.tool_calls "
+    "or [] %}<tool_call>\n{\"name\": "
     "\"{{ "
     "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
     "{% endfor %}{% endfor %}a{{ thought or '' }}";
@@ -572,6 +573,10 @@ static void test_prompts(void **state) {
     "\"function\", \"name\": \"wait\"}]"
 
 /* The prompts are those of chats. */
+#define REASONING(text)                                                                            \
+    "{\"type\": \"reasoning\", \"id\": \"r\", \"summary\": [], \"content\": [{\"type\": "          \
+    "\"reasoning_text\", \"text\": \"" text "\"}]}"
+
 static void test_response_prompts(void **state) {
     (void)state;
     kind = LS_REQUEST_RESPONSE;
@@ -584,6 +589,13 @@ static void test_response_prompts(void **state) {
         "\"c\", \"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}, {\"type\": "
         "\"function_call_output\", \"call_id\": \"c\", \"output\": \"z\"}]}",
         "siuxay<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>tza");
+    check_prompt("{\"input\": [" REASONING("o") ", {\"role\": \"assistant\", \"content\": "
+                                                "\"y\"}, " REASONING(
+                                                    "p") ", {\"type\": \"function_call\", "
+                                                         "\"name\": \"f\", \"arguments\": \"{}\"}, "
+                                                         "{\"type\": \"function_call_output\", "
+                                                         "\"output\": \"z\"}]}",
+                 "aoyap<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>tza");
     kind = LS_REQUEST_CHAT;
 }
 
@@ -620,17 +632,26 @@ static void check_response(const char *fields, const char *events) {
     char *body = ls_format("{\"input\": \"x\", \"seed\": 4, \"stream\": true, %s}", fields);
     kind = LS_REQUEST_RESPONSE;
     ls_json *o = ask(&x, body);
-    const ls_json *item = ls_json_at(ls_json_get(o, "output"), 0);
-    const char *text = ls_json_text(ls_json_get(item, "arguments"));
-    if (!text)
-        text = ls_json_text(ls_json_get(ls_json_at(ls_json_get(item, "content"), 0), "text"));
+    const ls_json *output = ls_json_get(o, "output");
+    ls_buf text = {0};
+    for (size_t i = 0; i < ls_json_count(output); i++) {
+        const ls_json *item = ls_json_at(output, i), *content = ls_json_get(item, "content");
+        const char *part = ls_json_text(ls_json_get(item, "arguments"));
+        if (!part) part = ls_json_text(ls_json_get(ls_json_at(content, 0), "text"));
+        ls_buf_append(&text, part, strlen(part));
+    }
+    ls_buf_append(&text, "", 1);
     ls_buf names = read_events(&x, &pieces);
     assert_string_equal(names.data, events);
-    assert_string_equal(pieces.data, text);
+    assert_string_equal(pieces.data, text.data);
     assert_string_equal(ls_json_text(ls_json_get(o, "object")), "response");
+    int64_t thought = 0;
+    const ls_json *details = ls_json_get(ls_json_get(o, "usage"), "output_tokens_details");
+    assert_true(ls_json_integer(ls_json_get(details, "reasoning_tokens"), &thought));
+    assert_int_equal(thought > 0, strstr(events, "reasoning") != NULL);
     assert_non_null(strstr(events, ls_json_text(ls_json_get(o, "status"))));
     kind = LS_REQUEST_CHAT;
-    ls_buf_free(&names), ls_buf_free(&pieces);
+    ls_buf_free(&names), ls_buf_free(&pieces), ls_buf_free(&text);
     ls_json_free(o);
     free_asked(&x);
     free(body);
@@ -655,10 +676,39 @@ static void test_responses(void **state) {
                    "output_text.done content_part.done output_item.done completed ");
 }
 
+/* What the model thinks is an item before the message or the calls. */
+static void test_response_thoughts(void **state) {
+    (void)state;
+#define BEGUN "\"chat_template_kwargs\": {\"thought\": \"~\"}, "
+#define THOUGHT                                                                                    \
+    "created in_progress output_item.added content_part.added reasoning_text.delta "               \
+    "reasoning_text.done content_part.done output_item.done "
+    model.thought = (ls_thought_form){"~", "`", {byte_token('~'), byte_token('`')}};
+    check_response(BEGUN "\"max_output_tokens\": 6", THOUGHT "incomplete ");
+    char *call = ls_format(BEGUN FLAT ", \"tool_choice\": \"required\", \"parallel_tool_calls\": "
+                                      "false, \"max_output_tokens\": 400, "
+                                      "\"logit_bias\": {\"%u\": 5}",
+                           model.thought.tokens[1]);
+    char *text = ls_format(BEGUN "\"guided_regex\": \"abc\", \"logit_bias\": {\"%u\": 5}, "
+                                 "\"reasoning\": {\"effort\": \"low\", \"summary\": \"auto\"}",
+                           model.thought.tokens[1]);
+    check_response(call, THOUGHT "output_item.added function_call_arguments.delta "
+                                 "function_call_arguments.done output_item.done completed ");
+    check_response(text, THOUGHT "output_item.added content_part.added output_text.delta "
+                                 "output_text.done content_part.done output_item.done completed ");
+    model.thought = (ls_thought_form){0};
+    free(call);
+    free(text);
+}
+
 static void test_responses_refused(void **state) {
     static const char *const cases[][3] = {
         {"\"input\": []", "input: a text or a list", "input"},
-        {"\"input\": [{\"type\": \"reasoning\"}]", "has the type 'reasoning'", "input"},
+        {"\"input\": [{\"type\": \"computer_call\"}]", "has the type 'computer_call'", "input"},
+        {"\"input\": [{\"type\": \"reasoning\", \"content\": [{}]}]", "without a text", "input"},
+        {"\"input\": \"x\", \"reasoning\": \"low\"", "reasoning: an object", "reasoning"},
+        {"\"input\": \"x\", \"reasoning\": {\"summary\": \"detailed\"}", "summary is not supported",
+         "reasoning"},
         {"\"input\": [{\"role\": \"user\"}]", "no role or no content", "input"},
         {"\"input\": [{\"role\": \"user\", \"content\": [{\"type\": \"input_image\"}]}]",
          "is of type \"input_image\"", "input"},
@@ -757,6 +807,7 @@ int main(void) {
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_response_prompts),
                                        cmocka_unit_test(test_responses),
+                                       cmocka_unit_test(test_response_thoughts),
                                        cmocka_unit_test(test_responses_refused)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
