@@ -42,6 +42,7 @@ static void test_killed(void **state) {
     h = start(1, "long", LONG "--set train.steps=60");
     host_expect(&h, 0, NULL);
     killed("long", "killed-3", 3, LONG "--set train.steps=60 --set parallel.zero=0");
+    if (!all_cases()) return;
     killed("long", "killed-2", 2,
            LONG "--set train.steps=60 --set parallel.transport=tcp --set parallel.zero=2");
 }

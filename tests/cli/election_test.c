@@ -310,11 +310,15 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_faults),  cmocka_unit_test(test_killed),
-        slow_unit_test(test_killed_apart),      cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_server_killed),   cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_servers_stopped), cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_users),
+        cmocka_unit_test(test_without_faults),
+        cmocka_unit_test(test_killed),
+        slow_unit_test(test_killed_apart),
+        slow_unit_test(test_paused),
+        cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_servers_stopped),
+        cmocka_unit_test(test_tls),
+        slow_unit_test(test_users),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -238,7 +238,7 @@ static void test_step_given_up(void **state) {
     expect("train configs/tiny.yaml -n 1 -o @/not-cut" LONG_STEPS, 0, NULL);
     hash_of("not-cut", whole);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (!runs_case((int)i, 2)) continue;
+        if (!runs_case((int)i, 4)) continue;
         int tries = 1;
         while (!gives_up(commands[i], 0)) assert_true(tries++ < 30);
         expect("train --resume @/given-up -n 2", 0, NULL);

@@ -12,7 +12,7 @@
 #ifdef __SANITIZE_ADDRESS__ /* many times slower */
 enum { RACES = 12, FEW_RACES = 12, STEPS = 40 };
 #else
-enum { RACES = 50, FEW_RACES = 16, STEPS = 40 };
+enum { RACES = 50, FEW_RACES = 8, STEPS = 40 };
 #endif
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "

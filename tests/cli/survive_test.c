@@ -557,7 +557,7 @@ int main(void) {
         cmocka_unit_test(test_killed_apart),
         slow_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
-        cmocka_unit_test(test_killed_in_a_tensor_group),
+        slow_unit_test(test_killed_in_a_tensor_group),
         slow_unit_test(test_killed_in_an_expert_group),
         slow_unit_test(test_killed_in_a_context_group),
     };
