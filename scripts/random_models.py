@@ -135,8 +135,10 @@ def draw_language_model(experts):
         model.update(width=16, heads=4, kv_heads=random.choice([1, 2, 4]),
                      ffn=random.choice([0, 24]), window=random.choice([0, 5]),
                      bias=random.choice(["none", "qkv", "attention", "mlp", "all"]),
-                     head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
-                     rope=random.choice(["default", "llama3"]))
+                     head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]))
+        model.update(random.choice([{}, {"rope": "linear", "rope_factor": 2},
+                                    {"rope": "llama3", "rope_factor": 8, "rope_original": 8},
+                                    {"rope": "yarn", "rope_factor": 4, "rope_original": 8, "rope_high": 32}]))
         if model["window"] and chance(0.5):
             model.update(full_attention_every=random.choice([2, 3]))
         if chance(0.3):
