@@ -249,22 +249,31 @@ static void test_bf16_there(void **state) {
     check("train.compute=bf16", device_name);
 }
 
+#define YARN "model.rope=yarn", "model.rope_factor=2", "model.rope_high=32"
+
 static void test_refused(void **state) {
     (void)state;
-    char *base = train((const char *const[]){NULL});
-    char *other = train((const char *const[]){"train.seed=2", NULL});
+    char *base = train((const char *const[]){YARN, NULL});
+    char *other = train((const char *const[]){YARN, "train.seed=2", NULL});
     char *from = ls_format("train.from=%s", base), *elsewhere = ls_format("train.from=%s", other);
     char *none = ls_format("%s/none", folder);
     const struct {
         char *path;
         const char *why;
     } cases[] = {
-        {train((const char *const[]){elsewhere, "lora.rank=2", NULL}), "on other weights"},
-        {train((const char *const[]){from, "lora.rank=2", "lora.train=[model.norm]", NULL}),
+        {train((const char *const[]){YARN, elsewhere, "lora.rank=2", NULL}), "on other weights"},
+        {train((const char *const[]){YARN, from, "lora.rank=2", "lora.train=[model.norm]", NULL}),
          "lora.train"},
-        {train((const char *const[]){from, "lora.rank=2", "train.compute=bf16", NULL}),
+        {train((const char *const[]){YARN, from, "lora.rank=2", "train.compute=bf16", NULL}),
          "--set train.compute=bf16"},
-        {train((const char *const[]){"lora.rank=2", "model.kv_heads=3", NULL}), "another model"},
+        {train((const char *const[]){YARN, "lora.rank=2", "model.kv_heads=3", NULL}),
+         "another model"},
+        {train((const char *const[]){YARN, from, "lora.rank=2", "model.rope_scale=1.5", NULL}),
+         "differ in model.rope_scale"},
+        {train((const char *const[]){YARN, from, "lora.rank=2", "model.rope_high=16", NULL}),
+         "differ in model.rope_high"},
+        {train((const char *const[]){YARN, from, "lora.rank=2", "model.window=9", NULL}),
+         "differ in model.window"},
         {other, "lora.rank is 0"},
         {none, "none"}};
     ls_trained t;
