@@ -45,6 +45,19 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
     return LS_OK;
 }
 
+ls_status ls_json_parse_value(const char *text, size_t nbytes, const char *what, ls_json **j_p,
+                              ls_error *e) {
+    char *list = ls_format("[%.*s]", (int)nbytes, text);
+    ls_json *all = NULL;
+    ls_status s = ls_json_parse(list, strlen(list), what, &all, e);
+    free(list);
+    LS_TRY(s);
+    bool one = ls_json_count(all) == 1;
+    if (one) *j_p = ls_json_share(ls_json_at(all, 0));
+    ls_json_free(all);
+    return one ? LS_OK : ls_fail(e, LS_EINVAL, "%s is no JSON", what);
+}
+
 ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *e) {
     ls_buf text = {0};
     *j_p = NULL;

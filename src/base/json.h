@@ -18,6 +18,13 @@ typedef struct ls_json ls_json;
  * Duplicate keys are refused. */
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *);
+/* A value of any type, which alone is no document to ls_json_parse(). */
+ls_status ls_json_parse_value(const char *text, size_t nbytes, const char *what, ls_json **j_p,
+                              ls_error *);
+/* JSON's white space. */
+static inline bool ls_json_is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 void ls_json_free(ls_json *);
 /* Returns the value, with one more owner. */
 ls_json *ls_json_share(const ls_json *);

@@ -5,10 +5,8 @@
 
 #include "base/utf8.h"
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
 static void skip_space(ls_json_records *c) {
-    for (; c->at < c->end && is_space(*c->at); c->at++) c->line += *c->at == '\n';
+    for (; c->at < c->end && ls_json_is_space(*c->at); c->at++) c->line += *c->at == '\n';
 }
 
 static bool skip(ls_json_records *c, char sign) {
@@ -30,7 +28,7 @@ ls_json_records ls_json_lines_of(const char *text, size_t n) {
 static size_t line_length(const ls_json_records *c, const char *at) {
     const char *stop = memchr(at, c->line_end, (size_t)(c->end - at));
     size_t n = (size_t)((stop ? stop : c->end) - at);
-    while (n && is_space(at[n - 1])) n--;
+    while (n && ls_json_is_space(at[n - 1])) n--;
     return n;
 }
 
@@ -91,7 +89,7 @@ static const char *object_end(const char *at, const char *end) {
  * which is one object. */
 static bool is_spread(const ls_json_records *c) {
     const char *at = c->at;
-    while (at < c->end && is_space(*at)) at++;
+    while (at < c->end && ls_json_is_space(*at)) at++;
     if (at == c->end || *at != '{') return false;
     const char *end = object_end(at, c->end),
                *stop = memchr(at, c->line_end, (size_t)(c->end - at));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 ls_thought_form ls_thought_form_of(const ls_tokenizer *t) {
     static const char *const marks[][2] = {{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -24,8 +26,6 @@ bool ls_thought_is_open(const ls_thought_form *f, const uint32_t *tokens, int64_
     return false;
 }
 
-static bool is_space(char c) { return c && strchr(" \t\r\n", c); }
-
 /* The place of a word in text [n] from `at` on, or of what may be its beginning at the end. */
 static size_t find(const char *word, const char *text, size_t n, size_t at, bool ended) {
     size_t full = strlen(word);
@@ -37,7 +37,7 @@ static size_t find(const char *word, const char *text, size_t n, size_t at, bool
 }
 
 static size_t skip_space(const char *text, size_t n, size_t at) {
-    while (at < n && is_space(text[at])) at++;
+    while (at < n && ls_json_is_space(text[at])) at++;
     return at;
 }
 
@@ -58,6 +58,6 @@ ls_thought_text ls_thought_read(const ls_thought_form *f, bool begun, const char
     t.to = t.rest = !closed && call < close ? call : close;
     t.open = !closed && !ended;
     if (closed) t.rest = skip_space(text, n, close + strlen(f->close));
-    while (t.to > t.from && is_space(text[t.to - 1])) t.to--;
+    while (t.to > t.from && ls_json_is_space(text[t.to - 1])) t.to--;
     return t;
 }

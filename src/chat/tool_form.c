@@ -57,10 +57,8 @@ typedef enum reading {
     READ_ALL
 } reading;
 
-static bool is_space(char c) { return c && strchr(" \t\r\n", c); }
-
 static void skip_space(call_reader *r) {
-    while (r->at < r->n && is_space(r->text[r->at])) r->at++;
+    while (r->at < r->n && ls_json_is_space(r->text[r->at])) r->at++;
 }
 
 /* Skips a mark, each \n of which may be missing. spaced: white space may stand before it. */
@@ -101,17 +99,14 @@ static size_t value_end(const call_reader *r, bool *complete_p) {
     return i < r->n ? i : r->n;
 }
 
-/* The text of a JSON string [n], in a list, since that is what a JSON text may be. NULL: it is
- * none. */
-static ls_json *read_name(const char *string, size_t n) {
-    char *list = ls_format("[%.*s]", (int)n, string);
-    ls_json *j = NULL, *name = NULL;
+/* A JSON string [n]. NULL: it is none. */
+static ls_json *read_string(const char *string, size_t n) {
+    ls_json *j = NULL;
     ls_error e = {0};
-    if (ls_json_parse(list, strlen(list), "", &j, &e) == LS_OK && ls_json_text(ls_json_at(j, 0)))
-        name = ls_json_share(ls_json_at(j, 0));
+    if (ls_json_parse_value(string, n, "", &j, &e) != LS_OK) return NULL;
+    if (ls_json_text(j)) return j;
     ls_json_free(j);
-    free(list);
-    return name;
+    return NULL;
 }
 
 /* Reads {"name": "f", "arguments": ... in this order; false: it is not there, or not yet. */
@@ -120,7 +115,7 @@ static bool read_head(call_reader *r, const char *arguments, ls_json **name_p) {
     bool complete = false, there = skip(r, "{") && skip(r, "\"name\"") && skip(r, ":");
     skip_space(r);
     size_t from = r->at, end = there ? value_end(r, &complete) : from;
-    ls_json *name = there && complete ? read_name(r->text + from, end - from) : NULL;
+    ls_json *name = there && complete ? read_string(r->text + from, end - from) : NULL;
     r->at = end;
     there = name && skip(r, ",") && skip(r, key) && skip(r, ":");
     skip_space(r);
@@ -166,7 +161,7 @@ static bool may_be_called(const ls_tool_names *names, const char *name) {
 /* Arguments [n]. Some models write the object as a text: that is appended when all is there. */
 static void put_arguments(const char *text, size_t n, bool all, ls_buf *out) {
     bool quoted = n && *text == '"';
-    ls_json *inner = quoted && all ? read_name(text, n) : NULL, *object = NULL;
+    ls_json *inner = quoted && all ? read_string(text, n) : NULL, *object = NULL;
     const char *of = inner ? ls_json_text(inner) : "";
     ls_error e = {0};
     if (*of == '{' && ls_json_parse(of, strlen(of), "", &object, &e) == LS_OK)
@@ -393,7 +388,7 @@ static size_t find_mark(const call_reader *r, const char *mark) {
     if (!*mark || (!at && r->ended)) return first;
     if (!at) k = strlen(mark) - 1 < first ? strlen(mark) - 1 : first;
     while (k && memcmp(r->text + first - k, mark, k) != 0) k--;
-    while (k < first && is_space(r->text[first - k - 1])) k++;
+    while (k < first && ls_json_is_space(r->text[first - k - 1])) k++;
     return first - k;
 }
 
@@ -477,7 +472,8 @@ static bool find_probe(const ls_tool_form *f, const ls_buf *text, ls_tool_templa
         ls_tool_text_free(&t);
         if (!found) continue;
         *t_p = (ls_tool_template){.form = f};
-        for (size_t i = 0; i + 1 < sizeof t_p->lead && (is_space(*behind) || *behind == '['); i++)
+        for (size_t i = 0;
+             i + 1 < sizeof t_p->lead && (ls_json_is_space(*behind) || *behind == '['); i++)
             t_p->lead[i] = *behind++;
         return true;
     }

@@ -1,7 +1,6 @@
 /* tool_value.c - see tool_value.h. */
 #include "chat/tool_value.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "grammar/schema_values.h"
@@ -69,23 +68,18 @@ bool ls_tool_value_is_text(const ls_json *root, const ls_json *schema) {
 
 /* ---- values ---- */
 
-/* NULL: it is none. In a list, since that is what a JSON text may be. */
+/* NULL: it is none. */
 static ls_json *read_value(const char *text, size_t n) {
-    static const char *const python[][2] = {
-        {"True", "[true]"}, {"False", "[false]"}, {"None", "[null]"}};
-    char *list = ls_format("[%.*s]", (int)n, text);
+    static const char *const python[][2] = {{"True", "true"}, {"False", "false"}, {"None", "null"}};
+    ls_json *value = NULL;
+    ls_error e = {0};
     for (int i = 0; i < 3; i++) {
         if (strlen(python[i][0]) != n || memcmp(python[i][0], text, n) != 0) continue;
-        free(list);
-        list = ls_strdup(python[i][1]);
+        text = python[i][1];
+        n = strlen(text);
         break;
     }
-    ls_json *j = NULL, *value = NULL;
-    ls_error e = {0};
-    if (ls_json_parse(list, strlen(list), "", &j, &e) == LS_OK && ls_json_count(j) == 1)
-        value = ls_json_share(ls_json_at(j, 0));
-    ls_json_free(j);
-    free(list);
+    ls_json_parse_value(text, n, "", &value, &e);
     return value;
 }
 

@@ -78,12 +78,8 @@ ls_status ls_text_form_check(const ls_text_form *f, const char *text, size_t n, 
         ls_grammar_free(g);
         return matched ? LS_OK : ls_fail(e, LS_EINVAL, "--regex does not match it");
     }
-    char *list = ls_format("[%.*s]", (int)n, text); /* a value alone is no document to the parser */
-    ls_status s = ls_json_parse(list, strlen(list), "the answer", &j, e);
-    free(list);
-    if (s != LS_OK) return s;
-    const ls_json *value = ls_json_count(j) == 1 ? ls_json_at(j, 0) : NULL;
-    bool right = value && (!f->object || ls_json_is_object(value));
+    LS_TRY(ls_json_parse_value(text, n, "the answer", &j, e));
+    bool right = !f->object || ls_json_is_object(j);
     ls_json_free(j);
-    return right ? LS_OK : ls_fail(e, LS_EINVAL, "the answer is no JSON%s", value ? " object" : "");
+    return right ? LS_OK : ls_fail(e, LS_EINVAL, "the answer is no JSON object");
 }
