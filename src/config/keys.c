@@ -94,8 +94,8 @@ static const ls_config_key keys[] = {
     INT("model.window", model.window, 0, 1048576, 0, FIXED,
         "llama: the most positions that a query sees, its own among them; 0: all before it"),
     INT("model.full_attention_every", model.full_attention_every, 0, 10000, 0, FIXED,
-        "llama: the last of so many layers sees all positions, and model.window is that of the "
-        "others, as in Gemma 3 (there 6); 0: all layers have the window"),
+        "llama: each n-th layer attends to all positions, and the others to those of model.window, "
+        "as in Gemma 3 (there 6); 0: all layers have the window"),
     NUM("model.rope_local_base", model.rope_local_base, 1.5, 1e12, 10000, FIXED,
         "model.full_attention_every: base of the frequencies in layers with the window"),
     INT("model.query_scalar", model.query_scalar, 0, 1048576, 0, FIXED,

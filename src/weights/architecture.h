@@ -81,8 +81,8 @@ typedef struct ls_architecture {
     double norm_eps;
     ls_rotation rope;
     int64_t window; /* positions that a query sees, its own among them; 0: all */
-    /* With a window: of so many layers the last one sees all positions, and in the others the
-     * rotation is the default one with base local_base; 0: all layers are alike. */
+    /* With a window: each n-th layer attends to all positions; the rotation of the others is the
+     * default one with base local_base. 0: all layers are alike. */
     int64_t full_every;
     double local_base;
     int64_t query_scalar; /* scores are divided by its root; 0: head_dim */
