@@ -32,14 +32,8 @@ static bool is_shown(const ls_text_output *x, uint32_t token) {
 }
 
 size_t ls_text_output_add(ls_text_output *x, uint32_t token, bool *stopped_p) {
-    size_t nbytes = 0;
-    if (is_shown(x, token)) {
-        const uint8_t *bytes = ls_tokenizer_bytes(x->decoding.tokenizer, token, &nbytes);
-        ls_decoding_end(&x->decoding, &x->held);
-        ls_buf_append(&x->held, bytes, nbytes);
-    } else {
-        ls_decoding_add(&x->decoding, token, &x->held);
-    }
+    x->decoding.skip_special = !is_shown(x, token);
+    ls_decoding_add(&x->decoding, token, &x->held);
     size_t stop = find_stop(x);
     *stopped_p = stop < x->held.len;
     return *stopped_p ? stop : x->held.len - possible_stop(x);

@@ -6,7 +6,7 @@
 #include "data/tokenizer.h"
 
 typedef struct ls_text_output {
-    ls_decoding decoding;  /* its tokenizer, skip_special and begun are set by the user */
+    ls_decoding decoding;  /* its tokenizer and begun are set by the user */
     bool special;          /* special tokens are written by their names */
     const uint32_t *shown; /* [nshown] special tokens that are written by their names anyway */
     int nshown;

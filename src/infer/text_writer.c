@@ -142,8 +142,7 @@ ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, 
     bool grows = !w->trained->is_published;
     writing x = {.w = w, .o = o, .begin = w->n};
     if (o->constraint) x.changed = LS_NEW_ARRAY(float, w->sampler.V);
-    out.text.decoding =
-        (ls_decoding){.tokenizer = w->trained->tokenizer, .skip_special = true, .begun = true};
+    out.text.decoding = (ls_decoding){.tokenizer = w->trained->tokenizer, .begun = true};
     reserve(w, o->ntokens);
     while (s == LS_OK && done.end == LS_END_LENGTH && done.ntokens < o->ntokens &&
            (grows || w->n < context))

@@ -19,7 +19,7 @@ void ls_reply_make(ls_reply *r, const ls_reply_rule *rule, const ls_tokenizer *t
                                  .nshown = rule->nshown,
                                  .stops = rule->stops,
                                  .nstops = rule->nstops};
-    r->output.decoding = (ls_decoding){.tokenizer = t, .skip_special = true, .begun = true};
+    r->output.decoding = (ls_decoding){.tokenizer = t, .begun = true};
 }
 
 void ls_reply_free(ls_reply *r) {
@@ -134,12 +134,14 @@ static const float *change(const ls_reply *r, const ls_allowed *allowed, const f
     memcpy(changed, logits, V * sizeof *logits);
     for (size_t i = 0; i < o->nbias; i++)
         if (o->bias[i].token < V) changed[o->bias[i].token] += o->bias[i].by;
+    bool *seen = penalizes ? LS_NEW_ARRAY(bool, V) : NULL;
     for (int64_t i = r->nprompt; penalizes && i < r->n; i++) {
-        bool again = false;
-        for (int64_t k = r->nprompt; k < i && !again; k++) again = r->tokens[k] == r->tokens[i];
-        double by = o->frequency + (again ? 0 : o->presence);
-        changed[r->tokens[i]] = (float)((double)changed[r->tokens[i]] - by);
+        uint32_t token = r->tokens[i];
+        double by = o->frequency + (seen[token] ? 0 : o->presence);
+        changed[token] = (float)((double)changed[token] - by);
+        seen[token] = true;
     }
+    free(seen);
     for (int i = 0; i < o->nends && waits; i++)
         if (o->ends[i] < V) changed[o->ends[i]] = -INFINITY;
     if (allowed) ls_allowed_forbid(allowed, o->ends, o->nends, changed, V);

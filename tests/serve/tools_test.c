@@ -459,7 +459,7 @@ static void test_special(void **state) {
     ls_constraint_free(c);
     assert_int_equal(ls_tools_shown(&tools, t, shown), 2);
     ls_text_output text = {.shown = shown, .nshown = 2};
-    text.decoding = (ls_decoding){.tokenizer = t, .skip_special = true, .begun = true};
+    text.decoding = (ls_decoding){.tokenizer = t, .begun = true};
     for (int i = 0; i < 5; i++) ls_text_output_add(&text, tokens[i], &stopped);
     ls_text_output_add(&text, OTHER, &stopped);
     assert_int_equal(text.held.len, strlen("[TOOL_CALLS]w[ARGS]{}"));
@@ -723,6 +723,9 @@ static void test_responses_refused(void **state) {
         {"\"input\": \"x\", \"top_logprobs\": 2", "top_logprobs is not", "top_logprobs"},
         {"\"input\": \"x\", \"include\": [\"message.output_text.logprobs\"]", "is not supported",
          "include"},
+        {"\"input\": \"x\", \"include\": [3]", "include: '?' is not supported", "include"},
+        {"\"input\": \"x\", \"include\": \"y\"", "a list of texts", "include"},
+        {"\"input\": \"x\", \"text\": \"json\"", "text: an object", "text"},
         {"\"input\": \"x\", \"truncation\": \"auto\"", "only 'disabled'", "truncation"},
         {"\"input\": \"x\", \"text\": {\"verbosity\": \"low\"}", "verbosity is not", "text"},
         {"\"input\": \"x\", \"text\": {\"format\": {\"type\": \"json_schema\"}}", "with a schema",
