@@ -46,22 +46,27 @@ static ls_status check_others(const form_reader *r) {
                                          "n",        "logprobs",   "response_format"};
     const ls_json *include = ls_json_given(r->body, "include"),
                   *top = ls_json_given(r->body, "top_logprobs");
-    const ls_json *verbosity = ls_json_given(ls_json_get(r->body, "text"), "verbosity");
+    const ls_json *text = ls_json_given(r->body, "text"),
+                  *verbosity = ls_json_given(text, "verbosity");
     int64_t n = 0;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const ls_json *j = ls_json_given(r->body, fields[i]);
         if (j && !(ls_json_is_object(j) && ls_json_count(j) == 0))
             return REFUSE(r, fields[i], "%s is not supported in /v1/responses", fields[i]);
     }
-    for (size_t i = 0; i < ls_json_count(include); i++)
-        if (!is_text(ls_json_at(include, i), "reasoning.encrypted_content"))
-            return REFUSE(r, "include", "include: '%.60s' is not supported",
-                          ls_json_text(ls_json_at(include, i)));
+    if (include && !ls_json_is_array(include))
+        return REFUSE(r, "include", "include: a list of texts is expected");
+    for (size_t i = 0; i < ls_json_count(include); i++) {
+        const char *what = ls_json_text(ls_json_at(include, i));
+        if (!what || strcmp(what, "reasoning.encrypted_content") != 0)
+            return REFUSE(r, "include", "include: '%.60s' is not supported", what ? what : "?");
+    }
     if (top && (!ls_json_integer(top, &n) || n))
         return REFUSE(r, "top_logprobs", "top_logprobs is not supported in /v1/responses");
     if (ls_json_given(r->body, "truncation") &&
         !is_text(ls_json_given(r->body, "truncation"), "disabled"))
         return REFUSE(r, "truncation", "truncation: only 'disabled' is supported");
+    if (text && !ls_json_is_object(text)) return REFUSE(r, "text", "text: an object is expected");
     if (verbosity && !is_text(verbosity, "medium"))
         return REFUSE(r, "text", "text: verbosity is not supported");
     return LS_OK;

@@ -285,8 +285,31 @@ static void test_names(void **state) {
     assert_false(ls_tool_form_can_name(template_of(PARAMETERS).form, "a>b"));
 }
 
+/* A schema that leads to itself again and again allows values of all types, in little time. */
+static void test_wide_schema(void **state) {
+    static const char text[] = CALL("get", ARG("s", "5"));
+    ls_buf wide = {0};
+    ls_json *parameters = NULL;
+    ls_tool_text t;
+    ls_error e = {0};
+    (void)state;
+    ls_buf_printf(&wide, "{\"properties\": {\"s\": {\"anyOf\": [{\"type\": \"string\"}");
+    for (int i = 0; i < 100; i++) ls_buf_printf(&wide, ", {\"$ref\": \"#/properties/s\"}");
+    ls_buf_printf(&wide, "]}}}");
+    assert_ls_ok(ls_json_parse(wide.data, wide.len, "it", &parameters, &e), e);
+    const ls_tool tool = {"get", parameters};
+    const ls_tool_names names = {template_of(PARAMETERS).form, &tool, 1};
+    ls_tool_text_read(&names, text, sizeof text - 1, true, &t);
+    assert_int_equal(t.n, 1);
+    assert_memory_equal(t.calls[0].arguments.data, "{\"s\": 5}", 8);
+    ls_tool_text_free(&t);
+    ls_json_free(parameters);
+    ls_buf_free(&wide);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_texts),
-                                       cmocka_unit_test(test_names)};
+                                       cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_wide_schema)};
     return cmocka_run_group_tests(tests, read_types, free_types);
 }
