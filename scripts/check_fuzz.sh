@@ -93,6 +93,31 @@ printf ',"use_sliding_window":true,"sliding_window":3,"max_window_layers":0,"rop
 printf '\000{"model_type":"gemma3_text","hidden_size":8,"intermediate_size":4,"num_hidden_layers":3,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"hidden_activation":"gelu_pytorch_tanh","query_pre_attn_scalar":5,"sliding_window":3,"sliding_window_pattern":2,"layer_types":["sliding_attention","full_attention","sliding_attention"],"rope_local_base_freq":9,"rope_parameters":{"full_attention":{"rope_type":"linear","factor":2},"sliding_attention":{"rope_theta":9}},"vocab_size":7}' >"$seeds/weights/gemma3.json"
 printf '\000{"model_type":"gpt2","n_embd":8,"n_layer":2,"n_head":2,"n_positions":9,"n_inner":3,"layer_norm_epsilon":0,"vocab_size":7}' >"$seeds/weights/gpt2"
 printf '\001{"metadata":{},"weight_map":{"a":"a","b":"a","c":"c"}}' >"$seeds/weights/index"
+mkdir "$seeds/tool"
+called() { # called FORM CALL: forms are numbered as in tests/fuzz/tool_fuzz.c
+    printf '%s%s\000<think>a\n</think>\n\nSo: %s' "$1" '{"properties":{"s":{"type":"string"},"n":{"anyOf":[{"type":"integer"},{"$ref":"#/$defs/t"}]}},"$defs":{"t":{"enum":[null,"x"]}}}' "$2"
+}
+called 0 '<tool_call>
+{"name": "get", "arguments": {"s": "</tool_call>"}}
+</tool_call>
+<tool_call>{"arguments": "{\"a\": 1}", "name": "f"}</tool_call>' >"$seeds/tool/tagged"
+called 1 '{"name": "get", "parameters": {"s": "a"}}' | tr -d '\n' | sed 's/<think>.*So: //' >"$seeds/tool/bare"
+called 2 '[TOOL_CALLS] [{"name": "get", "arguments": {"n": 1}, "id": "abc123456"}, {"name": "f", "arguments": {}}]' >"$seeds/tool/list"
+called 3 '[TOOL_CALLS]get[CALL_ID]abc123456[ARGS]{"n": 1}[TOOL_CALLS]f[ARGS]{}' >"$seeds/tool/named"
+called 4 '<tool_call>
+<function=get>
+<parameter=s>
+a
+</parameter>
+<parameter=n>
+True
+</parameter>
+</function>
+</tool_call><function=f></function>' >"$seeds/tool/texts"
+called 5 '<tool_call>get
+<arg_key>n</arg_key>
+<arg_value>3</arg_value>
+</tool_call><tool_call>f</tool_call>' >"$seeds/tool/keys"
 mkdir "$seeds/adapter" "$seeds/published"
 printf '{"peft_type":"LORA","r":8,"lora_alpha":16,"lora_dropout":0.1,"target_modules":["q_proj","v_proj"],"modules_to_save":["lm_head"],"bias":"none","use_rslora":true,"use_dora":false,"base_model_name_or_path":"/base","fan_in_fan_out":false,"rank_pattern":{}}' >"$seeds/adapter/lora"
 printf '{"peft_type":"LORA","r":4,"target_modules":"all-linear","task_type":"CAUSAL_LM"}' >"$seeds/adapter/all"
@@ -161,6 +186,7 @@ target tokenizer 12000
 target grammar 8000
 target template 12000
 target chat 8000
+target tool 12000
 target adapter 500
 target published 8000
 target binary 20000

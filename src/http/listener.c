@@ -13,8 +13,8 @@
 static ls_status fail_port(const char *address, int port, int why, ls_error *e) {
     if (why == EADDRINUSE)
         return ls_fail(e, LS_EIO,
-                       "port %d of %s is in use by another program: --port 0 takes a free one",
-                       port, address);
+                       "port %d of %s is in use by another program; port 0 takes a free one", port,
+                       address);
     return ls_fail(e, LS_EIO, "can't listen at port %d of %s: %s", port, address, strerror(why));
 }
 
