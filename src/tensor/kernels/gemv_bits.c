@@ -13,10 +13,8 @@ typedef struct rows {
     int64_t stride, strip; /* bytes between rows, between strips */
     gemv_sums sum[STRIPS];
     v16 d[STRIPS], m[STRIPS];
-    v16 low[STRIPS][4]; /* the lowest bits of each byte count */
-    v16 high[STRIPS]
-            [4]; /* the lowest bits of each byte; or the bits of the first words are those of
-                  * sixteen elements */
+    v16 low[STRIPS][4];  /* the lowest bits of each byte count */
+    v16 high[STRIPS][4]; /* these, too; or the lowest of the first words, one for each element */
 } rows;
 
 /* Sixteen bytes of each row, moved down by some bits. */
@@ -33,17 +31,33 @@ typedef struct bits {
     int low, above, spread;
 } bits;
 
+/* Bits k to k + 4 of a word as the lowest ones of its four bytes; the other bits are any. */
+INLINE v16 spread_bits(v16 word, int k) {
+    v16 four = v_mask(v_down(word, k), 15);
+    v16 two = v_join(four, v_up(four, 7));
+    return v_join(two, v_up(two, 14));
+}
+
+/* The numbers of sixteen elements become the bytes of r->low. */
+INLINE void join_bits(rows *r, bits b) {
+    const uint32_t each = 0x01010101;
+    UNROLL for (int s = 0; s < STRIPS; s++) UNROLL for (int k = 0; k < 4; k++) {
+        v16 low = v_mask(r->low[s][k], ((1u << b.low) - 1) * each);
+        v16 high = b.spread ? spread_bits(r->high[s][0], 4 * k) : r->high[s][k];
+        high = v_mask(high, ((1u << b.above) - 1) * each);
+        r->low[s][k] = v_join(low, v_up(high, b.low));
+    }
+}
+
 INLINE v16 number(const rows *r, int s, int i, bits b) {
     v16 word = r->low[s][i / 4];
-    v16 q = b.low == 4 ? v_pick_u4(word, i % 4 * 2) : v_pick_bits(word, i % 4 * 8, 2);
-    if (!b.above) return q;
-    v16 high = b.spread ? v_pick_bits(r->high[s][0], i, 1)
-                        : v_pick_bits(r->high[s][i / 4], i % 4 * 8, b.above);
-    return v_fma(high, v_set1(b.low == 4 ? 16.0f : 4.0f), q);
+    if (!b.above && b.low == 4) return v_pick_u4(word, i % 4 * 2);
+    return v_pick_bits(word, i % 4 * 8, b.above ? 8 : b.low);
 }
 
 /* d q + m: the product is exact. */
 INLINE void add_affine(int bf16, rows *r, const float *x, bits b) {
+    if (b.above) join_bits(r, b);
     UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(number(r, s, k + i, b), r->d[s], r->m[s]);
@@ -53,6 +67,7 @@ INLINE void add_affine(int bf16, rows *r, const float *x, bits b) {
 
 /* d (q - middle) */
 INLINE void add_centred(int bf16, rows *r, const float *x, float middle, bits b) {
+    join_bits(r, b);
     UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] =

@@ -35,13 +35,18 @@ void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *
 
 /* ---- products ---- */
 
-/* Not by memcpy() to lanes: compilers copy these in halves of a register, for which its load
- * waits. */
-INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void *)p); }
-
 /* Strip s of scales, or of minima. */
 INLINE v16 scale_at(const uint8_t *p, int s) {
     return v_load_f16((const uint16_t *)(const void *)(p + s * SCALES));
+}
+
+INLINE block block_at(layout l, const uint8_t *p) {
+    block b = {.words = p + l.nscales * STRIPS * SCALES};
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        if (l.nscales > 0) b.d[s] = scale_at(p, s);
+        if (l.nscales > 1) b.m[s] = scale_at(p + STRIPS * SCALES, s);
+    }
+    return b;
 }
 
 /* What weights are multiplied with: rows of x, 1 to FEW, all from the same value of k on. */
@@ -55,115 +60,49 @@ typedef struct factors {
 /* The sums of a group: of each row of x, those of each strip. */
 typedef gemv_sums group_sums[FEW][STRIPS];
 
-INLINE factors factors_from(factors f, int64_t k) {
-    f.x += k;
-    return f;
+/* Four weights of each row of strip s. */
+INLINE void add_four(factors f, weight_fn *weight, const block *b, int s, place at,
+                     group_sums sum) {
+    const float *x = f.x + 16 * at.half + 4 * at.four;
+    v16 w[4];
+    UNROLL for (int i = 0; i < 4; i++) w[i] = weight(b, s, at, i);
+    UNROLL for (int r = 0; r < f.rows; r++) gemv_four(f.bf16, x + r * f.ldx, w, &sum[r][s]);
 }
 
-/* Four weights of each row of strip s, for k to k + 4. */
-INLINE void add_four(factors f, int64_t k, const v16 w[4], int s, group_sums sum) {
-    UNROLL for (int r = 0; r < f.rows; r++) gemv_four(f.bf16, f.x + r * f.ldx + k, w, &sum[r][s]);
+/* The same of all strips, for one row of x: a weight of each strip after the other, so that few
+ * registers hold weights. */
+INLINE void add_fours(const float *x, weight_fn *weight, const block *b, place at,
+                      gemv_sums sum[STRIPS]) {
+    x += 16 * at.half + 4 * at.four;
+    UNROLL for (int i = 0; i < 4; i++) UNROLL for (int s = 0; s < STRIPS; s++) sum[s].all =
+        v_fma(v_set1(x[i]), weight(b, s, at, i), sum[s].all);
 }
 
-/* What is added for a block of a group at p: 32 elements of each row. */
-typedef void block_fn(factors f, const uint8_t *p, group_sums sum);
-
-INLINE void block_q8_0(factors f, const uint8_t *p, group_sums sum) {
-    v16 d[STRIPS];
-    UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
-    p += STRIPS * SCALES;
-    UNROLL for (int k = 0; k < 8; k++) {
-        v16 words[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (8 * s + k) * WORDS);
-        UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w[4];
-            UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words[s], i), d[s]);
-            add_four(f, 4 * k, w, s, sum);
-        }
+INLINE void add_block(factors f, weight_fn *weight, const block *b, group_sums sum) {
+    UNROLL for (int half = 0; half < 2; half++) UNROLL for (int four = 0; four < 4; four++) {
+        const place at = {half, four};
+        if (f.rows == 1 && !f.bf16)
+            add_fours(f.x, weight, b, at, sum[0]);
+        else
+            UNROLL for (int s = 0; s < STRIPS; s++) add_four(f, weight, b, s, at, sum);
     }
-}
-
-/* The low nibbles of sixteen bytes are elements 0 to 15, the high ones 16 to 31. */
-INLINE void add_centred(factors f, int high, const uint8_t *p, const v16 d[STRIPS],
-                        group_sums sum) {
-    UNROLL for (int k = 0; k < 4; k++) {
-        v16 words[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w[4];
-            UNROLL for (int i = 0; i < 4; i++) w[i] =
-                v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
-            add_four(f, 4 * k, w, s, sum);
-        }
-    }
-}
-
-INLINE void block_q4_0(factors f, const uint8_t *p, group_sums sum) {
-    v16 d[STRIPS];
-    UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
-    p += STRIPS * SCALES;
-    add_centred(f, 0, p, d, sum);
-    add_centred(factors_from(f, GROUP / 2), 1, p, d, sum);
-}
-
-typedef struct affine {
-    v16 d[STRIPS], m[STRIPS];
-} affine;
-
-INLINE void add_affine(factors f, int high, const uint8_t *p, const affine *a, group_sums sum) {
-    UNROLL for (int k = 0; k < 4; k++) {
-        v16 words[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w[4];
-            UNROLL for (int i = 0; i < 4; i++) w[i] =
-                v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
-            add_four(f, 4 * k, w, s, sum);
-        }
-    }
-}
-
-INLINE void block_q4_1(factors f, const uint8_t *p, group_sums sum) {
-    affine a;
-    UNROLL for (int s = 0; s < STRIPS; s++) {
-        a.d[s] = scale_at(p, s);
-        a.m[s] = scale_at(p + STRIPS * SCALES, s);
-    }
-    p += 2 * STRIPS * SCALES;
-    add_affine(f, 0, p, &a, sum);
-    add_affine(factors_from(f, GROUP / 2), 1, p, &a, sum);
-}
-
-INLINE void block_halves(ls_block_type type, factors f, const uint8_t *p, group_sums sum) {
-    UNROLL for (int k = 0; k < 16; k += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-        const uint8_t *at = p + (16 * s + k) * WORDS;
-        const v16 first = words_at(at), second = words_at(at + WORDS);
-        v16 w[4];
-        UNROLL for (int i = 0; i < 4; i++) w[i] = half_of(type, i < 2 ? first : second, i & 1);
-        add_four(f, 2 * k, w, s, sum);
-    }
-}
-
-INLINE void block_bf16(factors f, const uint8_t *p, group_sums sum) {
-    block_halves(LS_BLOCK_BF16, f, p, sum);
-}
-
-INLINE void block_f16(factors f, const uint8_t *p, group_sums sum) {
-    block_halves(LS_BLOCK_F16, f, p, sum);
 }
 
 /* y [rows, .], rows ldy apart: the chains go on from its values. */
-INLINE void each_group(factors f, block_fn *block, int64_t nbytes, const ls_gemv_table_job *j,
+INLINE void each_group(factors f, weight_fn *weight, layout l, const ls_gemv_table_job *j,
                        int64_t ldy) {
-    const int64_t nblocks = j->C / GROUP;
+    const int64_t nblocks = j->C / GROUP, nbytes = STRIPS * LS_LANES * l.nbytes;
+    const float *x = f.x;
     const uint8_t *p = j->w.strips;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= j->V; v += STRIPS * LS_LANES) {
         group_sums sum;
         UNROLL for (int r = 0; r < f.rows; r++) UNROLL for (int s = 0; s < STRIPS; s++) sum[r][s] =
             gemv_sums_from(j->y + r * ldy + v + s * LS_LANES);
-        for (int64_t i = 0; i < nblocks; i++, p += STRIPS * LS_LANES * nbytes) {
-            for (int k = 0; k < STRIPS * LS_LANES * nbytes; k += LINE) v_prefetch(p + AHEAD + k);
-            block(factors_from(f, i * GROUP), p, sum);
+        for (int64_t i = 0; i < nblocks; i++, p += nbytes) {
+            for (int k = 0; k < nbytes; k += LINE) v_prefetch(p + AHEAD + k);
+            const block b = block_at(l, p);
+            f.x = x + i * GROUP;
+            add_block(f, weight, &b, sum);
             UNROLL for (int r = 0; r < f.rows; r++) UNROLL for (int s = 0; s < STRIPS; s++)
                 gemv_end_block(f.bf16, &sum[r][s]);
         }
@@ -174,11 +113,11 @@ INLINE void each_group(factors f, block_fn *block, int64_t nbytes, const ls_gemv
 
 INLINE void all_groups(factors f, const ls_gemv_table_job *j, int64_t ldy) {
     switch (j->w.type) {
-    case LS_BLOCK_Q8_0: each_group(f, block_q8_0, 34, j, ldy); break;
-    case LS_BLOCK_Q4_0: each_group(f, block_q4_0, 18, j, ldy); break;
-    case LS_BLOCK_Q4_1: each_group(f, block_q4_1, 20, j, ldy); break;
-    case LS_BLOCK_BF16: each_group(f, block_bf16, 64, j, ldy); break;
-    default: each_group(f, block_f16, 64, j, ldy); break;
+    case LS_BLOCK_Q8_0: each_group(f, weight_q8_0, layout_of(LS_BLOCK_Q8_0), j, ldy); break;
+    case LS_BLOCK_Q4_0: each_group(f, weight_q4_0, layout_of(LS_BLOCK_Q4_0), j, ldy); break;
+    case LS_BLOCK_Q4_1: each_group(f, weight_q4_1, layout_of(LS_BLOCK_Q4_1), j, ldy); break;
+    case LS_BLOCK_BF16: each_group(f, weight_bf16, layout_of(LS_BLOCK_BF16), j, ldy); break;
+    default: each_group(f, weight_f16, layout_of(LS_BLOCK_F16), j, ldy); break;
     }
 }
 

@@ -40,9 +40,50 @@ INLINE layout layout_of(ls_block_type type) {
     }
 }
 
-/* One of a word's two values. */
-INLINE v16 half_of(ls_block_type type, v16 word, int odd) {
-    return type == LS_BLOCK_BF16 ? v_pick_bf16(word, odd) : v_pick_f16(word, odd);
+/* Not by memcpy() to lanes: compilers copy these in halves of a register, for which its load
+ * waits. */
+INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void *)p); }
+
+/* A block of a group; or of LS_VR rows of it, which are the first lanes: the others are zeros. */
+typedef struct block {
+    const uint8_t *words;     /* of the first strip, or of these rows */
+    v16 d[STRIPS], m[STRIPS]; /* scales and minima of each strip, or the first: of these rows */
+    bool part;                /* constant where weights are read */
+} block;
+
+/* Word k of the nwords of each row of strip s. */
+INLINE v16 word_of(const block *b, int s, int k, int nwords) {
+    if (b->part) return v_of_first(r_load((const float *)(const void *)(b->words + k * WORDS)));
+    return words_at(b->words + (nwords * s + k) * WORDS);
+}
+
+/* Four of 32 weights: from 16 half + 4 four on. */
+typedef struct place {
+    int half, four; /* half is constant where weights are read */
+} place;
+
+/* The i-th of four weights, of each row of strip s. */
+typedef v16 weight_fn(const block *b, int s, place at, int i);
+
+INLINE v16 weight_q8_0(const block *b, int s, place at, int i) {
+    return v_mul(v_pick_i8(word_of(b, s, 4 * at.half + at.four, 8), i), b->d[s]);
+}
+
+/* The low nibbles of sixteen bytes are weights 0 to 15, the high ones 16 to 31. */
+INLINE v16 weight_q4_0(const block *b, int s, place at, int i) {
+    return v_mul(v_pick_s4(word_of(b, s, at.four, 4), 2 * i + at.half), b->d[s]);
+}
+
+INLINE v16 weight_q4_1(const block *b, int s, place at, int i) {
+    return v_fma(v_pick_u4(word_of(b, s, at.four, 4), 2 * i + at.half), b->d[s], b->m[s]);
+}
+
+INLINE v16 weight_bf16(const block *b, int s, place at, int i) {
+    return v_pick_bf16(word_of(b, s, 8 * at.half + 2 * at.four + i / 2, 16), i % 2);
+}
+
+INLINE v16 weight_f16(const block *b, int s, place at, int i) {
+    return v_pick_f16(word_of(b, s, 8 * at.half + 2 * at.four + i / 2, 16), i % 2);
 }
 
 #endif
