@@ -142,6 +142,7 @@ room() { # room README-LINE...: succeeds if check_rooms.py does
 room 'See `list.[ch]`.' || complain "a complete room fails"
 room 'See list.' && complain "a file that README.md does not name is not detected"
 room 'See `list` and `gone.c`.' && complain "a missing file is not detected"
+room '`list`; `gone`: nothing.' && complain "a word that is no file of the room is not detected"
 room '`list`' {1..25} && complain "a long README.md is not detected"
 room '`list`'
 echo 'base   mistakes' >"$fake/CONTRIBUTING.md"
@@ -159,7 +160,10 @@ tour '`gone()` in `src/one.c` ends.' && complain "a missing function is not dete
 tour '`main()` in `src/two.c` ends.' && complain "a missing file is not detected"
 tour 'It ends.' && complain "a tour without functions is not detected"
 
-# Documents whose links and paths exist, and some that lead to no file, no heading, and no source.
+# Documents whose links, paths and names exist, and some that lead to no file, no heading, and no
+# source, or name what is nowhere in the sources.
+mkdir "$fake/src/config"
+echo 'static const char *const keys[] = {"train.steps", "--until"};' >"$fake/src/config/keys.c"
 links() { # links TEXT
     printf '# One two\n%s\n' "$1" >"$fake/docs/design/tour.md"
     scripts/document_links.py "$fake" >"$fake/out"
@@ -168,6 +172,11 @@ links '[a](tour.md#one-two) [b](#one-two) [c](https://d/e) `src/one.c`' || compl
 links '[a](gone.md)' && complain "a link to no file is not detected"
 links '[a](tour.md#three)' && complain "a link to no heading is not detected"
 links 'See `src/two.c`.' && complain "a path that does not exist is not detected"
+links '`main()`, `train.steps: 3`, `lockstep train --until 3`, `train.bin`' || complain "correct names fail"
+links '`gone()`' && complain "a function that does not exist is not detected"
+links '`train.stops`' && complain "a key that does not exist is not detected"
+links '`lockstep train --till 3`' && complain "an option that does not exist is not detected"
+rm -r "$fake/src/config"
 
 # A warning from clang only.
 printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"

@@ -5,7 +5,7 @@
 
 A file is named between backquotes: `gemm.c`, or a pair as `gemm` or `gemm.[ch]`; a subdirectory
 that is no room itself by its name: `kernels/`. Every named file must exist: in the room, below
-src/, or below the root. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or
+src/, or below the root; a word alone must be a file, a room, or a name in the room's code. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or
 a table.
 """
 import re
@@ -41,6 +41,10 @@ def check_readme(root, room, rooms):
         files = [ENDING.sub(e, word) for e in ([".c", ".h"] if word.endswith("[ch]") else [word[-2:]])]
         if not any(all((d / f).exists() for f in files) for d in (folder, root / "src", root)):
             yield f"src/{room}/README.md names {word}, which does not exist"
+    inside = [p for p in folder.rglob("*") if p.is_file() and p != readme]
+    known = rooms + [p.stem for p in inside] + re.findall(r"\w+", "".join(p.read_text() for p in inside if ENDING.search(p.name)))
+    for word in sorted({w for w in words if re.fullmatch(r"[a-z_0-9]+", w)} - set(known)):
+        yield f"src/{room}/README.md names {word}, which is no file, room or name there"
 
 
 def main():

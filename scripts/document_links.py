@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""document_links.py - checks that links between documents, and files that they name, exist (check_documents.py).
+"""document_links.py - checks that links between documents, and what they name, exist (check_documents.py).
 
     document_links.py [ROOT]    checks all of them, in a moment
 
 A relative link must lead to a file, its #anchor to a heading there; a path in backquotes that begins
-with a folder of the sources must be that of a file or a folder.
+with a folder of the sources must be that of a file or a folder. Between backquotes, a function(), a name
+that begins with ls_, LS_ or LOCKSTEP_, and an --option (alone, or of lockstep) must occur in the sources,
+and a key of a config in the table of keys.
 """
 import functools
 import glob
@@ -13,6 +15,38 @@ import re
 import sys
 
 PATH = re.compile(r"`((?:src|include|tests|scripts|bench|configs|examples|docs)/[\w./-]*\w/?)`")
+
+
+SOURCES = ("src", "include", "tests", "scripts", "bench", "python", "examples", "cmake")
+NAME = re.compile(r"\b(?:ls_|LS_|LOCKSTEP_)\w*\w\b(?!\*)|\b\w+(?=\(\))")
+OPTION = re.compile(r"(?:^|lockstep .*?)(--[a-z][\w-]*)")
+KEY = re.compile(r"^([a-z]+)\.([a-z_]+(?:\.[a-z_]+)*)(?=$|[:= ])")
+FILE = re.compile(r"\.(json|txt|bin|safetensors|gguf|onnx|data|py|yaml|svg)$")
+OTHERS = {"checkpoint.optimizer"}  # an attribute in Python
+
+
+@functools.lru_cache(None)
+def sources(root):
+    """Returns the words and options of the sources, and the keys of a config by group."""
+    words = set()
+    for folder in SOURCES:
+        for path in glob.glob(os.path.join(root, folder, "**"), recursive=True):
+            if os.path.isfile(path) and path.endswith((".c", ".h", ".k", ".py", ".sh", ".txt", ".cmake", ".map", ".js")):
+                text = open(path, encoding="utf-8").read()
+                words.update(re.findall(r"\w+|--[a-z][\w-]*", text), re.findall(r'"([a-z][\w-]*)"', text))
+    keys = re.findall(r'"([a-z]+)\.([a-z_0-9.]+)"', open(os.path.join(root, "src/config/keys.c"), encoding="utf-8").read())
+    return words, {group: {k for g, k in keys if g == group} for group, _ in keys}
+
+
+def unknown(root, quoted):
+    """Yields what stands between backquotes and is nowhere in the sources."""
+    words, keys = sources(root)
+    yield from (name for name in NAME.findall(quoted) if name not in words)
+    yield from (option for option in OPTION.findall(quoted) if not {option, option[2:]} & words)
+    key = KEY.match(quoted)
+    if key and key[1] in keys and not FILE.search(key[0]) and key[0] not in OTHERS:
+        if not any(k == key[2] or k.startswith(key[2] + ".") for k in keys[key[1]]):
+            yield key[0]
 
 
 @functools.lru_cache(None)
@@ -47,6 +81,9 @@ def check_links(root, names):
                 if "NAME" not in target and not os.path.exists(os.path.join(root, target)):
                     failed += 1
                     print(f"FAILED: {name}:{number}: {target} does not exist")
+            for target in (t for quoted in re.findall(r"`([^`]+)`", line) for t in unknown(root, quoted)):
+                failed += 1
+                print(f"FAILED: {name}:{number}: {target} is nowhere in the sources")
     return failed, checked
 
 

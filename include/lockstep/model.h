@@ -593,8 +593,7 @@ ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
 ls_value *ls_auc(ls_model *, ls_value *score, ls_value *label);
 
 /* The confusion matrix of samples with one label: which classes are taken for which. At the end of
- * a run it is drawn as NAME.svg and NAME.png, by the metric's name. Negative labels do not
- * count. */
+ * a run it is drawn as NAME.svg, by the metric's name. Negative labels do not count. */
 ls_value *ls_confusion(ls_model *, ls_value *logits, ls_value *label);
 
 /* The mean of (x - t)^2, its root, and the mean of |x - t|, over as many targets t: a field or a

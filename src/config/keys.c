@@ -675,8 +675,8 @@ static const ls_config_key keys[] = {
         "steps between lines of progress where the output is not a terminal"),
     ONE_OF(
         "infer.activations", infer.activations, ls_infer_activations, FREE,
-        "int8: generate, chat, eval and predict quantize what they multiply with weights in blocks "
-        "(Q8_0, Q4_K ...) to 8 bits: faster, with a result of its own; training does not"),
+        "int8: generate, chat, serve, eval and predict quantize what they multiply with weights in "
+        "blocks (Q8_0, Q4_K ...) to 8 bits: faster, with a result of its own; training does not"),
 };
 _Static_assert(sizeof keys / sizeof *keys == LS_NCONFIG_KEYS, "the number of keys in key.h");
 

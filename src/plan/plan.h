@@ -18,7 +18,7 @@
  *
  * exec.h runs the result, print.c writes it. Neither knows a strategy: that is in the passes.
  *
- * Invariants, checked by ls_plan_verify() after every pass:
+ * Invariants, checked by ls_plan_verify() between passes and at the end:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
  *  (2) A dependency is a use of the same buffer earlier in that order: all point backwards.
  *  (3) A communication is one action of all workers, of those of an island or a cell, or (Send) of
