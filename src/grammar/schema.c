@@ -153,6 +153,12 @@ static ls_status read_choice(ls_schema_rules *r, const ls_schema_set *set, size_
 
 /* ---- a set ---- */
 
+static ls_status check_size(const ls_schema_rules *r) {
+    if (r->n > LS_SCHEMA_RULES || r->pool.n > LS_SCHEMA_PARTS || r->sets.n > LS_SCHEMA_SETS)
+        return ls_schema_fail(r, "it is too large");
+    return LS_OK;
+}
+
 /* What is in an object or a list is JSON, also where their text is a member's. */
 static ls_status read_json(ls_schema_rules *r, const ls_schema_set *set, unsigned type,
                            const ls_expression **x_p) {
@@ -213,8 +219,7 @@ static ls_status read_set(ls_schema_rules *r, const ls_schema_set *set, int nest
     ls_schema_set *all = NULL;
     ls_schema_part to;
     if (nested > LS_SCHEMA_NESTED) return ls_schema_fail(r, "it is nested too deeply");
-    if (r->n > LS_SCHEMA_RULES || r->pool.n > LS_SCHEMA_PARTS || r->sets.n > LS_SCHEMA_SETS)
-        return ls_schema_fail(r, "it is too large");
+    LS_TRY(check_size(r));
     if (set->n == 1 && ls_schema_is_ref(&set->list[0]) && !r->plain) {
         ls_schema_set *one = ls_schema_set_new(&r->sets);
         LS_TRY(ls_schema_follow(r, &set->list[0], &to));
@@ -291,6 +296,7 @@ static ls_status read_part(ls_schema_rules *r, const ls_schema_text_part *p,
                            const ls_expression **x_p) {
     ls_schema_set *all = NULL;
     unsigned done = 0;
+    LS_TRY(check_size(r));
     if (!r->marks) {
         *x_p = p->schema ? ls_schema_call(r, set_of(r, p->schema), "")
                          : ls_schema_call_kind(r, LS_SCHEMA_OBJECT);

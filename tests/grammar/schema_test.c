@@ -810,9 +810,36 @@ static void test_depth(void **state) {
     ls_grammar_free(g);
 }
 
+/* Tools that have too many members together are refused while they are read. */
+static void test_many_members(void **state) {
+    enum { TOOLS = 12, MEMBERS = 600 };
+    static const ls_schema_marks marks = {"<k=", ">", "</k>"};
+    ls_schema_text_part parts[TOOLS];
+    ls_json *schemas[TOOLS];
+    ls_grammar *g = NULL;
+    ls_error e = {0};
+    char before[] = "x", name[16];
+    (void)state;
+    for (int i = 0; i < TOOLS; i++) {
+        ls_json *properties = ls_json_new_object();
+        for (int k = 0; k < MEMBERS; k++) {
+            snprintf(name, sizeof name, "k%d", k);
+            ls_json_set(properties, name, ls_json_new_object());
+        }
+        schemas[i] = ls_json_new_object();
+        ls_json_set(schemas[i], "properties", properties);
+        parts[i] = (ls_schema_text_part){before, schemas[i], "y"};
+    }
+    const ls_schema_texts t = {parts, TOOLS, "", "", "", 1, &marks};
+    assert_int_equal(ls_grammar_of_texts(&t, NULL, &g, &e), LS_EINVAL);
+    assert_string_equal(e.msg, "the schema: it is too large");
+    for (int i = 0; i < TOOLS; i++) ls_json_free(schemas[i]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random), cmocka_unit_test(test_allowed),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_depth)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_allowed),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_depth),
+                                       cmocka_unit_test(test_many_members)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
