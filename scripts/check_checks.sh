@@ -159,6 +159,10 @@ tour '`main()` in `src/one.c` ends.' || complain "a correct tour fails"
 tour '`gone()` in `src/one.c` ends.' && complain "a missing function is not detected"
 tour '`main()` in `src/two.c` ends.' && complain "a missing file is not detected"
 tour 'It ends.' && complain "a tour without functions is not detected"
+echo '/* other.c - as in ls_gone(). */' >"$fake/src/two.c"
+tour '`main()` in `src/one.c` ends.' && complain "a comment that names what does not exist is not detected"
+[ "$(grep -c '^src/two.c: a comment names' "$fake/out")" = 2 ] || complain "not all that a comment names is looked for"
+rm "$fake/src/two.c"
 
 # Documents whose links, paths and names exist, and some that lead to no file, no heading, and no
 # source, or name what is nowhere in the sources.

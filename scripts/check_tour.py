@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Fails if a stop of docs/design/tour.md names a function that does not exist.
+"""Fails if a stop of docs/design/tour.md, or a comment, names a function that does not exist.
 
     check_tour.py [ROOT]
+
+A comment's names that begin with ls_ or LS_ must occur in the code, a `room/file.h` in it must exist, and the name
+with which a file's first comment begins must be the file's own.
 
 A stop is a paragraph, an item of a list, a heading with what follows, or a row of a table. It names
 functions as `function()` and their files as `src/...c` (or `src/...h`), between backquotes: each
@@ -28,6 +31,23 @@ def stops(text):
     yield begin, "\n".join(lines)
 
 
+def comments(root):
+    """Yields what comments of the sources name that is not there."""
+    files = [p for top in ("src", "include", "tests", "bench", "examples") for p in (root / top).rglob("*.[chk]")]
+    texts = {p: p.read_text() for p in files}
+    words = set(re.findall(r"\w+", "\n".join(re.sub(r"/\*.*?\*/", " ", t, flags=re.S) for t in texts.values())))
+    rooms = {str(p.parent.relative_to(root / "src")) for p in files if p.is_relative_to(root / "src")}
+    for path, text in sorted(texts.items()):
+        begins = re.match(r"/\* (\S+\.[chk]) - ", text)
+        wrong = [begins[1]] if begins and not f"/{path}".endswith("/" + begins[1]) else []
+        for comment in re.findall(r"/\*.*?\*/", text, flags=re.S):
+            wrong += set(re.findall(r"\b(?:ls|LS)_\w*[^\W_]\b(?!\*)", comment)) - words
+            named = re.findall(r"(?<![\w/.])([\w/]+)/(\w+\.[ch])\b", comment)
+            wrong += [f"{room}/{name}" for room, name in named
+                      if room in rooms and not any((root / top / room / name).exists() for top in ("src", "tests"))]
+        yield from (f"{path.relative_to(root)}: a comment names {w}, which does not exist" for w in wrong)
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
     bad, total = [], 0
@@ -43,10 +63,11 @@ def main():
         total += len(wanted)
     if not total:
         bad.append("docs/design/tour.md names no functions")
+    bad += comments(root)
     for complaint in bad:
         print(complaint)
     if not bad:
-        print(f"{total} functions of the tour exist")
+        print(f"{total} functions of the tour exist, and what comments name")
     return bool(bad)
 
 

@@ -66,7 +66,7 @@ ls_status ls_output_check(const char *path, ls_error *e) {
     int failed = there || errno == ENOENT ? 0 : errno;
     ls_status s = LS_OK;
     bool is_open = there && lstat(at, &link) == 0 && S_ISLNK(link.st_mode);
-    if (is_open) { /* as write_into() appends to it */
+    if (is_open) { /* as open_into() appends to it */
     } else if (!failed && !is_written_into(st.st_mode) && !S_ISREG(st.st_mode)) {
         s = fail_kind(path, st.st_mode, e);
     } else if (!failed && is_written_into(st.st_mode)) {

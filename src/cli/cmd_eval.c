@@ -67,7 +67,7 @@ const ls_command cmd_eval = {
                         "run began with)"},
          [OUTPUT] = {"output", 'o', "DIR",
                      "write the confusion matrix and the worst mistakes of images "
-                     "(PNG, CSV) to this directory"},
+                     "(SVG, CSV) to this directory"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [SET] = {"set", 0, "KEY=VALUE",
                   "override a key of the run's config, e.g. data.path or model.metrics; "

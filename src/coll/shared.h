@@ -82,7 +82,7 @@ typedef struct ls_shared {
     uint32_t started, finished; /* calls of this worker: finished <= started */
     uint32_t all_finished;      /* as last looked up */
     ls_shared_call calls[LS_SHARED_SLOTS];
-    unsigned char *small; /* [LS_SHARED_SLOTS][LS_SHARED_SMALL] in the arena */
+    unsigned char *small; /* [LS_SHARED_SLOTS][SMALL] in the arena (shared_inside.h) */
     unsigned char *stage; /* in the arena: parts of `part` bytes */
     size_t part;
     struct pairs *pairs; /* [LS_SHARED_SLOTS] in the arena, pairs_nbytes each */

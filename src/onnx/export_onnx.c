@@ -32,10 +32,9 @@ static ls_status check_layer(const ls_layer *l, ls_error *e) {
 static ls_status check(const job *j, ls_error *e) {
     if (j->m->nslices > 1)
         return ls_fail(e, LS_EINVAL,
-                       "the model is cut into slices (parallel.tensor_virtual, "
-                       "parallel.expert_virtual), which have no form in ONNX; `lockstep export "
-                       "--to safetensors -o DIR` writes it as a whole, and `lockstep export DIR "
-                       "--to onnx` that");
+                       "the model is cut into slices (parallel.tensor_virtual), which have no form "
+                       "in ONNX; `lockstep export --to safetensors -o DIR` writes it as a whole, "
+                       "and `lockstep export DIR --to onnx` that");
     if (!j->n)
         return ls_fail(e, LS_EINVAL,
                        "the model's losses compare nothing that it predicts: there is nothing that "

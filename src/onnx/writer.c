@@ -54,7 +54,7 @@ const char *ls_onnx_field(ls_onnx_writer *w, const ls_layer *l, int i) {
     size_t at = l->field_at[i];
     for (int k = 0; k < w->m->ninputs; k++)
         if (w->m->inputs[k].offset == at) return w->fields[k];
-    return NULL; /* a part of a field: ls_onnx_check() has refused it */
+    return NULL; /* a part of a field, of a model that is cut */
 }
 
 const char **ls_onnx_share(ls_onnx_writer *w, const char *key) {

@@ -2,7 +2,7 @@
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
- * as many chunks of pieces (piece.c); where the cut would be inside a whole or undivided parameter
+ * as many chunks of pieces (codes.c); where the cut would be inside a whole or undivided parameter
  * (ls_param), the bucket begins with this parameter. A bucket also ends where the stages of a
  * pipeline meet, or parameters of another chunk follow (mesh.c). The list of each layer is made
  * once, since passes and readers need it at every action.

@@ -363,7 +363,7 @@ int ls_share_terms_of(const ls_share *, int island, int list[LS_MIXING_MOST]);
 size_t ls_share_received(const ls_share *);
 size_t ls_share_received_at(const ls_share *, int worker, int bucket);
 
-/* ---- samples that are cut into chunks (chunks.c) ---- */
+/* ---- samples that are cut into chunks (networks/chunked.h) ---- */
 
 static inline int ls_share_layer_chunk(const ls_share *sh, int layer) {
     return sh->nchunks > 1 ? sh->model->layers[layer].chunk : 0;

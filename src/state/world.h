@@ -31,7 +31,7 @@ typedef struct ls_world {
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_share.wide) */
     const ls_frozen_value
-        *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
+        *frozen; /* [nparams] the caller's (train/frozen_values.h); NULL: there are none */
     /* [2][V][nfloats] errors of virtual workers (state/errors.h); NULL: the plan has none */
     float *errors;
     bool frees_errors; /* this world frees them */

@@ -296,7 +296,7 @@ static ls_status exchange_sums(ls_table *t, ls_status own, ls_error *e) {
 }
 
 /* Drops the sums of ids that have been added too seldom for a row. Their new numbers are noted by
- * count_admitted() once the update is certain. */
+ * count_seldom() once the update is certain. */
 static ls_status admit(ls_table *t, bool **admitted_p, ls_error *e) {
     const ls_sums *s = &t->incoming;
     LS_TRY(ls_id_map_reserve(&t->admitted, t->c.admit > 1 ? s->n : 0, e));

@@ -67,7 +67,7 @@ ls_extent ls_pyramid_extent(const ls_pyramid *, int64_t from, int64_t to);
  * at `x` or above; nrows rounded down, if all end below. */
 int64_t ls_pyramid_find(const ls_pyramid *, double x);
 
-void ls_extent_add(ls_extent *, double value); /* begin with LS_NO_EXTENT */
+void ls_extent_add(ls_extent *, double value); /* begin with ls_no_extent */
 extern const ls_extent ls_no_extent;
 
 #endif

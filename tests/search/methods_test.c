@@ -1,5 +1,5 @@
-/* search_test.c - the decisions of searches: against the published algorithms, written here as they
- * are published, and against tables of Ray Tune; in any order of the results. */
+/* methods_test.c - the decisions of searches: against the published algorithms, written here as
+ * they are published, and against tables of Ray Tune; in any order of the results. */
 #include "search/methods.h"
 
 #include <math.h>

@@ -97,7 +97,7 @@ static ls_status by_contents(const char *path, bool asks_csv, const ls_data_form
         list_formats(&b);
         s = ls_fail(e, LS_EINVAL,
                     "%s: neither its name nor its first bytes are those of a known format; name "
-                    "the format: %s",
+                    "the format: %s; or text, for a language model",
                     path, b.data);
         ls_buf_free(&b);
     }
