@@ -34,6 +34,7 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_facto
               original_max_position_embeddings=24)
 GEMMA3 = SIZES | dict(pad_token_id=None, num_hidden_layers=5, head_dim=24, query_pre_attn_scalar=24, sliding_window=7,
                       layer_types=["sliding_attention", "full_attention"] * 2 + ["sliding_attention"])
+SMOLLM3 = SIZES | dict(pad_token_id=None, num_hidden_layers=5)
 MODELS = {
     "llama": transformers.LlamaConfig(**SIZES),
     "llama-biases": transformers.LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
@@ -62,6 +63,13 @@ MODELS = {
         rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
                          "sliding_attention": {"rope_type": "default", "rope_theta": 2e4}}),
     "gemma3-sixth": transformers.Gemma3TextConfig(**GEMMA3 | dict(num_hidden_layers=7, layer_types=None)),
+    "smollm3": transformers.SmolLM3Config(**SMOLLM3),
+    "smollm3-third": transformers.SmolLM3Config(
+        **SMOLLM3 | dict(num_hidden_layers=7, no_rope_layer_interval=3, use_sliding_window=True, sliding_window=7,
+                         layer_types=["sliding_attention"] * 7, mlp_bias=True, tie_word_embeddings=False,
+                         num_key_value_heads=1, no_rope_layers=None)),
+    "smollm3-yarn": transformers.SmolLM3Config(
+        **SMOLLM3, rope_parameters={"rope_type": "yarn", "rope_theta": 5e6, "factor": 2.0, "original_max_position_embeddings": 32}),
     "gpt2": transformers.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                                     eos_token_id=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }

@@ -142,6 +142,8 @@ def draw_language_model(experts):
         if model["window"] and chance(0.5):
             model.update(full_attention_every=random.choice([2, 3]))
         if chance(0.3):
+            model.update(no_rope_every=random.choice([2, 3]))
+        if chance(0.3):
             model.update(block="gemma3", query_scalar=random.choice([0, 5]))
         elif chance(experts):
             model.update(experts=random.randint(3, 6), experts_per_token=random.randint(1, 3), ffn=24,

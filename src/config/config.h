@@ -101,8 +101,8 @@ typedef struct ls_config {
         int64_t rope_original;
         ls_switch rope_truncate;
         double norm_eps;
-        int64_t window, full_attention_every; /* 0: none */
-        int64_t query_scalar;                 /* 0: the width of a head */
+        int64_t window, full_attention_every, no_rope_every; /* 0: none */
+        int64_t query_scalar;                                /* 0: the width of a head */
         ls_block_kind block;
         ls_bias_kind bias;
         ls_switch qk_norm;

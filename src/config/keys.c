@@ -91,6 +91,9 @@ static const ls_config_key keys[] = {
         "model.rope_truncate", model.rope_truncate, LS_ON, FIXED,
         "model.rope yarn: on: the frequencies between which it interpolates are rounded to whole "
         "ones (truncate of published configs)"),
+    INT("model.no_rope_every", model.no_rope_every, 0, 10000, 0, FIXED,
+        "llama: each n-th layer has no rotary positions, as in SmolLM3 (there 4); 0: all have "
+        "them"),
     INT("model.window", model.window, 0, 1048576, 0, FIXED,
         "llama: the most positions that a query sees, its own among them; 0: all before it"),
     INT("model.full_attention_every", model.full_attention_every, 0, 10000, 0, FIXED,

@@ -50,6 +50,7 @@ const ls_config_need ls_config_needs[] = {
     {"model.rope_original", "model.kind: llama; model.rope: llama3, yarn"},
     {"model.rope_scale", "model.kind: llama; model.rope: yarn"},
     {"model.rope_truncate", "model.kind: llama; model.rope: yarn"},
+    {"model.no_rope_every", "model.kind: llama"},
     {"model.window", "model.kind: llama"},
     {"model.full_attention_every", "model.kind: llama; model.window > 0"},
     {"model.rope_local_base", "model.kind: llama; model.full_attention_every > 0"},

@@ -42,6 +42,11 @@ static const struct {
      .nsteps = 1,
      .regex = LS_REGEX_TEKKEN,
      .ignore_merges = true},
+    {.pre = "smaug-bpe", /* SmolLM3's: llama-bpe that does not begin a text with a token */
+     .steps = {LS_CUT_EXPRESSION},
+     .nsteps = 1,
+     .regex = LS_REGEX_LLAMA3,
+     .ignore_merges = true},
     {.pre = "llama3",
      .steps = {LS_CUT_EXPRESSION},
      .nsteps = 1,
@@ -55,8 +60,8 @@ static ls_status cut_set(const ls_tokenizer_parts *p, const char *what, ls_token
     while (i < n && strcmp(cuts[i].pre, p->pre ? p->pre : "") != 0) i++;
     if (i == n)
         return ls_fail(e, LS_EINVAL,
-                       "%s: the pre-tokenizer is '%s'; gpt-2, smollm, llama-bpe, qwen2, "
-                       "deepseek-r1-qwen, dbrx and tekken are supported",
+                       "%s: the pre-tokenizer is '%s'; gpt-2, smollm, llama-bpe, "
+                       "smaug-bpe, qwen2, deepseek-r1-qwen, dbrx and tekken are supported",
                        what, p->pre ? p->pre : "");
     t->compose = cuts[i].compose;
     t->ignore_merges = cuts[i].ignore_merges;

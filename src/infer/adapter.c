@@ -68,6 +68,7 @@ static ls_status check_config(const reading *r, ls_error *e) {
         {"model.rope_scale", a->model.rope_scale == b->model.rope_scale},
         {"model.rope_truncate", a->model.rope_truncate == b->model.rope_truncate},
         {"model.rope_local_base", a->model.rope_local_base == b->model.rope_local_base},
+        {"model.no_rope_every", a->model.no_rope_every == b->model.no_rope_every},
         {"model.norm_eps", a->model.norm_eps == b->model.norm_eps},
         {"model.window", a->model.window == b->model.window},
         {"model.full_attention_every",

@@ -27,6 +27,7 @@ static ls_family choose(const ls_architecture *a) {
     if (a->experts) return a->qk_norm ? LS_FAMILY_QWEN3_MOE : LS_FAMILY_MIXTRAL;
     if (a->qk_norm) return LS_FAMILY_QWEN3;
     if (a->qkv_bias && !a->o_bias) return LS_FAMILY_QWEN2;
+    if (a->no_rope_every) return LS_FAMILY_SMOLLM3;
     return a->window ? LS_FAMILY_MISTRAL : LS_FAMILY_LLAMA;
 }
 
@@ -56,7 +57,16 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
             "no family of published models has %s without a block of Gemma 3: it can't be "
             "exported",
             a->full_every ? "a window in some layers only" : "model.query_scalar");
+    if (a->no_rope_every && a->family != LS_FAMILY_SMOLLM3)
+        return ls_fail(
+            e, LS_EINVAL,
+            "no family of published models has model.no_rope_every and %s: it can't be exported",
+            gemma        ? "a block of Gemma 3"
+            : a->experts ? "experts"
+            : a->qk_norm ? "norms of q and k"
+                         : "biases of q, k and v alone");
     if (a->experts) return check_experts(a, e);
+    if (a->family == LS_FAMILY_SMOLLM3) return LS_OK;
     bool llama = a->family == LS_FAMILY_LLAMA, mistral = a->family == LS_FAMILY_MISTRAL;
     const char *with = a->mlp_bias && !llama    ? "biases of the feed-forward layer"
                        : mistral && a->qkv_bias ? "biases"

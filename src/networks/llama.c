@@ -128,6 +128,7 @@ static ls_value *norm_heads(llama *f, ls_value *x, int64_t heads, bool of_keys) 
 
 static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
     const ls_rotation r = ls_architecture_rope(f->a, f->cut.block);
+    if (r.type == LS_ROPE_NONE) return x;
     ls_sliced_name mine = ls_sliced_named(&f->cut.s, name);
     ls_rope_options o = {.name = mine.text, .heads = heads, .base = (float)r.base};
     if (f->positions) o.positions = ls_chunked_part(&f->cut.chunks, f->positions, f->cut.chunk);
@@ -403,6 +404,10 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "model.full_attention_every is 1: no layer would have model.window; leave "
                        "both out");
+    if (a->no_rope_every == 1)
+        return ls_fail(e, LS_EINVAL,
+                       "model.no_rope_every is 1: no layer would have rotary positions; use 2 or "
+                       "more, or 0 for all layers");
     if (a->head_dim % 2)
         return ls_fail(e, LS_EINVAL,
                        "a head has %lld numbers (model.head_dim, or model.width / model.heads); "

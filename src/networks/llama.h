@@ -1,10 +1,10 @@
 /* llama.h - kind llama: a decoder of the Llama family.
  *
  * RMS norm, rotary positions, grouped-query attention, SwiGLU; with biases, norms of queries and
- * keys, a window, or a block as in Gemma 3 where the architecture has them: Llama, Mistral, Qwen 2
- * and 3, Gemma 3 (weights/architecture.h). Parameters have the names and the layout of published
- * weights (Hugging Face's). Touvron et al., "Llama 2", 2023; initial weights N(0, 0.02^2) as in
- * Hugging Face's.
+ * keys, a window, layers without a rotation, or a block as in Gemma 3 where the architecture has
+ * them: Llama, SmolLM3, Mistral, Qwen 2 and 3, Gemma 3 (weights/architecture.h). Parameters have
+ * the names and the layout of published weights (Hugging Face's). Touvron et al., "Llama 2", 2023;
+ * initial weights N(0, 0.02^2) as in Hugging Face's.
  */
 #ifndef LS_NETWORKS_LLAMA_H
 #define LS_NETWORKS_LLAMA_H

@@ -43,6 +43,7 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .context = c->model.context,
         .norm_eps = c->model.norm_eps,
         .rope = rotation_of(c),
+        .no_rope_every = c->model.no_rope_every <= c->model.layers ? c->model.no_rope_every : 0,
         .window = c->model.window,
         .full_every = c->model.window ? c->model.full_attention_every : 0,
         .local_base =
@@ -84,6 +85,7 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     c->model.head_dim = a->head_dim;
     c->model.ffn = a->ffn;
     c->model.norm_eps = a->norm_eps;
+    c->model.no_rope_every = a->no_rope_every;
     c->model.window = a->window;
     c->model.full_attention_every = a->full_every;
     if (a->full_every) c->model.rope_local_base = a->local_base;

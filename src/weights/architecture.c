@@ -19,6 +19,7 @@ static const struct {
     [LS_FAMILY_MIXTRAL] = {"mixtral", "MixtralForCausalLM"},
     [LS_FAMILY_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
     [LS_FAMILY_GEMMA3] = {"gemma3_text", "Gemma3ForCausalLM"},
+    [LS_FAMILY_SMOLLM3] = {"smollm3", "SmolLM3ForCausalLM"},
 };
 
 const char *ls_family_name(ls_family f) { return families[f].name; }
@@ -54,7 +55,13 @@ int64_t ls_architecture_every(const ls_architecture *a) {
     return a->full_every ? a->full_every : a->window ? a->layers + 1 : 1;
 }
 
+void ls_architecture_set_no_rope(ls_architecture *a, int64_t every) {
+    a->no_rope_every = every <= a->layers ? every : 0;
+}
+
 ls_rotation ls_architecture_rope(const ls_architecture *a, int64_t i) {
+    if (a->no_rope_every && (i + 1) % a->no_rope_every == 0)
+        return (ls_rotation){.type = LS_ROPE_NONE};
     if (!a->full_every || !ls_architecture_is_local(a, i)) return a->rope;
     return (ls_rotation){.type = LS_ROPE_DEFAULT, .base = a->local_base};
 }
@@ -98,6 +105,9 @@ static ls_status check_sizes(const ls_architecture *a, const char *what, ls_erro
     if (a->full_every && (!a->window || a->full_every < 2 || a->full_every > 1 << 20))
         return ls_fail(e, LS_EINVAL, "%s: all positions in 1 of %lld layers is impossible", what,
                        (long long)a->full_every);
+    if (a->no_rope_every && (a->no_rope_every < 2 || a->no_rope_every > a->layers))
+        return ls_fail(e, LS_EINVAL, "%s: no rotation in 1 of %lld layers is not supported", what,
+                       (long long)a->no_rope_every);
     if (a->query_scalar < 0 || a->query_scalar > 1 << 20)
         return ls_fail(e, LS_EINVAL, "%s: query_pre_attn_scalar is %lld; it must be from 1 to %d",
                        what, (long long)a->query_scalar, 1 << 20);
@@ -170,10 +180,11 @@ static ls_status check_family(const ls_architecture *a, const char *what, ls_err
     bool gpt2 = a->family == LS_FAMILY_GPT2, qwen2 = a->family == LS_FAMILY_QWEN2;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool gemma = a->family == LS_FAMILY_GEMMA3;
-    bool free_bias = a->family == LS_FAMILY_LLAMA || qwen3 || gemma;
+    bool smollm = a->family == LS_FAMILY_SMOLLM3, llama = a->family == LS_FAMILY_LLAMA || smollm;
+    bool free_bias = llama || qwen3 || gemma;
     bool qkv = gpt2 || qwen2 || (free_bias && a->qkv_bias);
     bool o = gpt2 || (free_bias && a->qkv_bias);
-    bool mlp = gpt2 || (a->family == LS_FAMILY_LLAMA && a->mlp_bias);
+    bool mlp = gpt2 || (llama && a->mlp_bias);
     if (a->qkv_bias != qkv || a->o_bias != o || a->mlp_bias != mlp)
         return ls_fail(e, LS_EINVAL, "%s: no model of the family %s has these biases", what,
                        ls_family_name(a->family));
@@ -190,7 +201,7 @@ static ls_status check_family(const ls_architecture *a, const char *what, ls_err
         return ls_fail(e, LS_EINVAL,
                        "%s: %lld heads of %lld elements don't make up a width of %lld", what,
                        (long long)a->heads, (long long)a->head_dim, (long long)a->width);
-    if ((a->full_every || a->query_scalar) && !gemma)
+    if (((a->full_every || a->query_scalar) && !gemma) || (a->no_rope_every && !smollm))
         return ls_fail(e, LS_EINVAL, "%s: in the family %s, all layers are alike", what,
                        ls_family_name(a->family));
     if (a->window && (gpt2 || a->family == LS_FAMILY_LLAMA))
@@ -242,6 +253,7 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         {"context", a->context, b->context},
         {"window", a->window, b->window},
         {"layers up to one that sees all positions", a->full_every, b->full_every},
+        {"layers up to one without a rotation", a->no_rope_every, b->no_rope_every},
         {"block of Gemma 3", a->gemma, b->gemma},
         {"divisor of scores, squared", a->query_scalar, b->query_scalar},
         {"biases of q, k and v", a->qkv_bias, b->qkv_bias},
@@ -292,6 +304,8 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
     if (a->full_every) ls_buf_printf(out, ", %.9g with a window", a->local_base);
     if (a->rope.type > LS_ROPE_DEFAULT)
         ls_buf_printf(out, " (%s, factor %.9g)", ls_rope_type_name(a->rope.type), a->rope.factor);
+    if (a->no_rope_every)
+        ls_buf_printf(out, ", none in 1 of %lld layers", (long long)a->no_rope_every);
     ls_buf_printf(out, ", epsilon %.9g, %s embedding", a->norm_eps, a->tied ? "tied" : "untied");
 }
 

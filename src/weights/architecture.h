@@ -34,13 +34,14 @@ typedef enum ls_family {
     LS_FAMILY_MIXTRAL,
     LS_FAMILY_QWEN3_MOE,
     LS_FAMILY_GEMMA3,
+    LS_FAMILY_SMOLLM3,
     LS_NFAMILIES
 } ls_family;
 
 /* Positions turn pairs of elements (i, i + head_dim / 2) of q and k by position * f[i], with
  * f[i] = base^(-2 i / head_dim), divided by ls_rope_divisor(). */
 typedef enum ls_rope_type {
-    LS_ROPE_NONE, /* GPT-2 */
+    LS_ROPE_NONE, /* GPT-2, and some layers of SmolLM3 */
     LS_ROPE_DEFAULT,
     LS_ROPE_LINEAR,
     LS_ROPE_LLAMA3,
@@ -80,7 +81,8 @@ typedef struct ls_architecture {
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
     double norm_eps;
     ls_rotation rope;
-    int64_t window; /* positions that a query sees, its own among them; 0: all */
+    int64_t no_rope_every; /* each n-th layer has no rotation; 0: all have it */
+    int64_t window;        /* positions that a query sees, its own among them; 0: all */
     /* With a window: each n-th layer attends to all positions; the rotation of the others is the
      * default one with base local_base. 0: all layers are alike. */
     int64_t full_every;
@@ -119,6 +121,8 @@ void ls_architecture_set_windows(ls_architecture *, int64_t every, double local_
 /* How many layers there are from one that sees all positions to the next: full_every; 1: all do;
  * beyond `layers`: none does. */
 int64_t ls_architecture_every(const ls_architecture *);
+/* Each n-th layer has no rotation, if there are so many layers. */
+void ls_architecture_set_no_rope(ls_architecture *, int64_t every);
 /* The rotation of layer i. */
 ls_rotation ls_architecture_rope(const ls_architecture *, int64_t i);
 /* The token ids that config.json has. */

@@ -1,6 +1,6 @@
 /* config_json.c - see config_json.h.
  *
- * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gemma3,gpt2}.py,
+ * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gemma3,smollm3,gpt2}.py,
  * configuration_utils.py and modeling_rope_utils.py of transformers 4 and 5.
  */
 #include "weights/config_json.h"
@@ -154,8 +154,11 @@ static const defaults of_family[LS_NFAMILIES] = {
                           .kv_heads = 4,
                           .head_dim = 256,
                           .window = 4096},
+    [LS_FAMILY_SMOLLM3] = {.context = 32768, .norm_eps = 1e-6, .rope_base = 2e6, .kv_heads = 4},
 };
 
+/* Of SmolLM3: the layers up to one without a rotation. */
+enum { NO_ROPE_EVERY = 4 };
 /* Of Gemma 3: the base of the rotation in layers with a window, the layers from one that sees all
  * positions to the next, the square of what divides scores. */
 static const double local_base = 1e4;
@@ -283,6 +286,34 @@ static ls_status read_gemma_rope(reader *r, ls_rotation *rope, double *local_p) 
                      parted ? ls_json_get(both, full) : both, rope);
 }
 
+/* no_rope_layers has 0 for each layer without a rotation, and else 1; without it each n-th layer
+ * has none, for n = no_rope_layer_interval. */
+static ls_status read_no_rope(reader *r, ls_architecture *a) {
+    static const char key[] = "no_rope_layers", interval[] = "no_rope_layer_interval";
+    int64_t every = NO_ROPE_EVERY;
+    LS_TRY(take_size_if(r, interval, &every));
+    if (every < 1) return fail_value(r, interval, "it must be at least 1");
+    const ls_json *list = take(r, key);
+    if (list && (!ls_json_is_array(list) || (int64_t)ls_json_count(list) != a->layers))
+        return ls_fail(r->e, LS_EINVAL, "%s: %s must be a list of one number for each layer",
+                       r->what, key);
+    if (list) every = a->layers + 1;
+    for (int64_t i = 0; list && i < a->layers; i++) {
+        int64_t turns = -1;
+        if (!ls_json_integer(ls_json_at(list, (size_t)i), &turns) || turns < 0 || turns > 1)
+            return ls_fail(r->e, LS_EINVAL, "%s: %s: layer %lld has another value than 0 and 1",
+                           r->what, key, (long long)i);
+        if (!turns && every > a->layers) every = i + 1;
+        if (!turns != ((i + 1) % every == 0))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: %s: layer %lld is %lld: only a list whose each %lldth layer is 0, "
+                           "and no other, is supported",
+                           r->what, key, (long long)i, (long long)turns, (long long)every);
+    }
+    ls_architecture_set_no_rope(a, every);
+    return LS_OK;
+}
+
 /* ---- windows ---- */
 
 /* All layers have the window or none has it. */
@@ -323,10 +354,31 @@ static ls_status read_qwen_window(reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+/* SmolLM3: layer_types say which layers have the window, if use_sliding_window; without them it is
+ * those without a rotation. */
+static ls_status read_smollm_window(reader *r, ls_architecture *a) {
+    bool uses = false;
+    int64_t window = 0, unused = 0;
+    const ls_json *types = ls_json_get(r->o, "layer_types");
+    LS_TRY(take_bool_if(r, "use_sliding_window", &uses));
+    LS_TRY(take_size_if(r, "sliding_window", &window));
+    LS_TRY(take_size_if(r, "max_window_layers", &unused));
+    if (!uses || !window) return LS_OK;
+    if (is_null(types) && a->no_rope_every)
+        return fail_value(r, "use_sliding_window",
+                          "without layer_types the layers that have no rotation have the window; "
+                          "only one in all layers is supported");
+    const char *first = ls_json_is_array(types) ? ls_json_text(ls_json_at(types, 0)) : NULL;
+    if (first && strcmp(first, "sliding_attention") == 0) a->window = window;
+    return LS_OK;
+}
+
 static ls_status read_window(reader *r, ls_architecture *a) {
     if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) {
         if (!ls_json_get(r->o, "sliding_window")) a->window = of_family[a->family].window;
         LS_TRY(take_size_if(r, "sliding_window", &a->window));
+    } else if (a->family == LS_FAMILY_SMOLLM3) {
+        LS_TRY(read_smollm_window(r, a));
     } else if (a->family != LS_FAMILY_LLAMA) {
         LS_TRY(read_qwen_window(r, a));
     }
@@ -480,8 +532,8 @@ static ls_status read_family(reader *r, ls_architecture *a) {
                           "gemma3_text (270M, 1B); a GGUF file has the text's part of this one");
     if (!ls_json_text(type) || !ls_family_named(ls_json_text(type), &a->family))
         return fail_value(r, "model_type",
-                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma3_text and "
-                          "gpt2 are supported");
+                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma3_text, smollm3 "
+                          "and gpt2 are supported");
     const ls_json *classes = take(r, "architectures");
     if (!classes || ls_json_count(classes) == 0) return LS_OK;
     const char *class = ls_json_text(ls_json_at(classes, 0)), *want = ls_family_class(a->family);
@@ -566,7 +618,8 @@ static ls_status read_gemma(reader *r, ls_architecture *a) {
 }
 
 static ls_status read_llama(reader *r, ls_architecture *a) {
-    bool llama = a->family == LS_FAMILY_LLAMA, gemma = a->family == LS_FAMILY_GEMMA3;
+    bool smollm = a->family == LS_FAMILY_SMOLLM3, gemma = a->family == LS_FAMILY_GEMMA3;
+    bool llama = a->family == LS_FAMILY_LLAMA;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool bias = false;
     const defaults *of = &of_family[a->family];
@@ -591,8 +644,8 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
         a->head_dim = a->width / a->heads;
     }
     LS_TRY(take_size_if(r, "head_dim", &a->head_dim));
-    if (llama || qwen3 || gemma) LS_TRY(take_bool_if(r, "attention_bias", &bias));
-    if (llama) LS_TRY(take_bool_if(r, "mlp_bias", &a->mlp_bias));
+    if (llama || smollm || qwen3 || gemma) LS_TRY(take_bool_if(r, "attention_bias", &bias));
+    if (llama || smollm) LS_TRY(take_bool_if(r, "mlp_bias", &a->mlp_bias));
     a->qkv_bias = bias || a->family == LS_FAMILY_QWEN2;
     a->o_bias = bias;
     a->qk_norm = qwen3 || gemma;
@@ -603,6 +656,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     LS_TRY(read_rope(r, of->rope_base, take(r, "rope_parameters"), &a->rope));
     if (a->rope.type == LS_ROPE_YARN && !a->rope.original_context)
         a->rope.original_context = a->context;
+    if (smollm) LS_TRY(read_no_rope(r, a));
     return read_window(r, a);
 }
 
@@ -634,11 +688,12 @@ static void set_defaults(ls_architecture *a) {
     bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL ||
                  a->family == LS_FAMILY_MIXTRAL;
     bool gpt2 = a->family == LS_FAMILY_GPT2, gemma = a->family == LS_FAMILY_GEMMA3;
-    a->tied = gpt2 || gemma;
-    a->pad = gemma ? 0 : LS_TOKEN_NONE;
-    a->bos = llama ? 1 : gpt2 ? 50256 : gemma ? 2 : LS_TOKEN_NONE;
-    a->eos[0] = llama ? 2 : gemma ? 1 : 50256;
-    a->neos = llama || gpt2 || gemma;
+    bool smollm = a->family == LS_FAMILY_SMOLLM3;
+    a->tied = gpt2 || gemma || smollm;
+    a->pad = gemma ? 0 : smollm ? 128004 : LS_TOKEN_NONE;
+    a->bos = llama ? 1 : gpt2 ? 50256 : gemma ? 2 : smollm ? 128000 : LS_TOKEN_NONE;
+    a->eos[0] = llama ? 2 : gemma ? 1 : smollm ? 128001 : 50256;
+    a->neos = llama || gpt2 || gemma || smollm;
     a->router_aux_loss = ls_family_has_experts(a->family) ? 0.001 : 0;
 }
 
@@ -647,7 +702,7 @@ static void drop_defaults(const reader *r, ls_architecture *a) {
     const ls_json *bos = ls_json_get(r->o, "bos_token_id");
     const ls_json *eos = ls_json_get(r->o, "eos_token_id");
     const ls_json *pad = ls_json_get(r->o, "pad_token_id");
-    if (pad && is_null(pad)) a->pad = LS_TOKEN_NONE;
+    if ((pad && is_null(pad)) || (!pad && a->pad >= a->vocab)) a->pad = LS_TOKEN_NONE;
     if ((bos && is_null(bos)) || (!bos && a->bos >= a->vocab)) a->bos = LS_TOKEN_NONE;
     if ((eos && is_null(eos)) || (!eos && a->neos && a->eos[0] >= a->vocab)) a->neos = 0;
 }

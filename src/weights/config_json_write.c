@@ -89,7 +89,22 @@ static void set_gemma(ls_json *o, const ls_architecture *a) {
     ls_json_set(o, "final_logit_softcapping", ls_json_new_null());
 }
 
+/* Programs that know one key of the two may not know the other. */
+static void set_smollm(ls_json *o, const ls_architecture *a) {
+    ls_json *turns = ls_json_new_array(), *types = ls_json_new_array();
+    for (int64_t i = 0; i < a->layers; i++) {
+        bool none = ls_architecture_rope(a, i).type == LS_ROPE_NONE;
+        ls_json_push(turns, ls_json_new_integer(!none));
+        ls_json_push(types, ls_json_new_text(a->window ? "sliding_attention" : "full_attention"));
+    }
+    ls_json_set(o, "no_rope_layers", turns);
+    ls_json_set_integer(o, "no_rope_layer_interval",
+                        a->no_rope_every ? a->no_rope_every : a->layers + 1);
+    ls_json_set(o, "layer_types", types);
+}
+
 static void set_llama(ls_json *o, const ls_architecture *a) {
+    bool smollm = a->family == LS_FAMILY_SMOLLM3, llama = a->family == LS_FAMILY_LLAMA || smollm;
     if (!a->gemma) ls_json_set_text(o, "hidden_act", "silu");
     ls_json_set_integer(o, "hidden_size", a->width);
     ls_json_set_integer(o, "intermediate_size", a->ffn);
@@ -99,9 +114,8 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
     ls_json_set_integer(o, "head_dim", a->head_dim);
     ls_json_set_integer(o, "max_position_embeddings", a->context);
     ls_json_set_number(o, "rms_norm_eps", a->norm_eps);
-    if (a->family == LS_FAMILY_LLAMA || a->qk_norm)
-        ls_json_set_bool(o, "attention_bias", a->qkv_bias);
-    if (a->family == LS_FAMILY_LLAMA) ls_json_set_bool(o, "mlp_bias", a->mlp_bias);
+    if (llama || a->qk_norm) ls_json_set_bool(o, "attention_bias", a->qkv_bias);
+    if (llama) ls_json_set_bool(o, "mlp_bias", a->mlp_bias);
     if (a->experts) set_experts(o, a);
     set_rope(o, &a->rope);
     if (a->gemma) {
@@ -114,6 +128,10 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
                 a->window ? ls_json_new_integer(a->window) : ls_json_new_null());
     if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) return;
     ls_json_set_bool(o, "use_sliding_window", a->window != 0);
+    if (smollm) {
+        set_smollm(o, a);
+        return;
+    }
     ls_json_set_integer(o, "max_window_layers", a->window ? 0 : a->layers);
 }
 

@@ -123,8 +123,8 @@ static ls_status read_family(reader *r, ls_architecture *a) {
     ls_gguf_text_at(v, 0, &name);
     return ls_fail(
         r->e, LS_EINVAL,
-        "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe, gemma3 and gpt2 "
-        "are supported",
+        "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe, gemma3, smollm3 "
+        "and gpt2 are supported",
         r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
 }
 
@@ -347,6 +347,19 @@ static ls_status read_gemma(reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+/* SmolLM3: llama.cpp always computes each fourth layer without a rotation, and knows no divisors of
+ * frequencies here. */
+static int64_t no_rope_every_of(const ls_architecture *a) { return a->layers < 4 ? 0 : 4; }
+
+static ls_status read_smollm(const reader *r, ls_architecture *a) {
+    a->no_rope_every = no_rope_every_of(a);
+    if (!has_tensor(r, LS_GGUF_DIVISORS)) return LS_OK;
+    return ls_fail(r->e, LS_EINVAL,
+                   "%s: tensor '" LS_GGUF_DIVISORS
+                   "' is not supported in a model of the family smollm3",
+                   r->g->path);
+}
+
 static ls_status refuse_kinds(reader *r) {
     const ls_gguf_value *layout = take(r, "tensor_data_layout");
     const ls_gguf_value *causal = take(r, "attention.causal");
@@ -387,6 +400,7 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     bool gpt2 = a.family == LS_FAMILY_GPT2, gemma = a.family == LS_FAMILY_GEMMA3;
     if (!gpt2) LS_TRY(read_rope(&r, &a));
     if (gemma) LS_TRY(read_gemma(&r, &a));
+    if (a.family == LS_FAMILY_SMOLLM3) LS_TRY(read_smollm(&r, &a));
     a.qkv_bias = gpt2 || has_tensor(&r, "blk.0.attn_q.bias");
     a.o_bias = gpt2 || has_tensor(&r, "blk.0.attn_output.bias");
     a.mlp_bias = gpt2 || has_tensor(&r, "blk.0.ffn_up.bias");
@@ -522,7 +536,17 @@ ls_status ls_gguf_check(const ls_architecture *a, ls_error *e) {
                        "(query_pre_attn_scalar), with heads of %lld elements; write safetensors",
                        (long long)(a->query_scalar ? a->query_scalar : a->head_dim),
                        (long long)a->head_dim);
-    if (a->gemma && (r->type == LS_ROPE_LLAMA3 || r->type == LS_ROPE_YARN))
+    bool smollm = a->family == LS_FAMILY_SMOLLM3;
+    if (smollm && a->no_rope_every != no_rope_every_of(a))
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no key for the layers without a rotation, in llama.cpp each "
+                       "fourth one, but here 1 of %lld%s; write safetensors",
+                       (long long)a->no_rope_every, a->no_rope_every ? "" : " (none)");
+    if (smollm && (a->qkv_bias || a->mlp_bias))
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no biases in a model of the family smollm3; write safetensors");
+    if ((smollm && r->type == LS_ROPE_LLAMA3) ||
+        (a->gemma && (r->type == LS_ROPE_LLAMA3 || r->type == LS_ROPE_YARN)))
         return ls_fail(e, LS_EINVAL,
                        "GGUF has no keys for the rotation %s in a model of the family %s; "
                        "write safetensors",

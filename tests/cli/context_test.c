@@ -61,7 +61,7 @@ static void test_slices(void **state) {
                  "--set model.head=own --set model.qk_norm=true");
     check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=3 "
                  "--set model.block=gemma3 --set model.qk_norm=on --set model.window=5 "
-                 "--set model.full_attention_every=2");
+                 "--set model.full_attention_every=2 --set model.no_rope_every=2");
     check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
                      "--set parallel.sequence=on --set train.compute=bf16");
     if (!all_cases()) return;

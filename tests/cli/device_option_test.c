@@ -98,7 +98,8 @@ static void test_llama(void **state) {
     expect(LLAMA "-o @/llama", 0, "validation loss");
     same_texts("llama");
     same_losses("llama");
-    expect(LLAMA "--set model.window=5 --set model.head=own --set model.qk_norm=on --set "
+    expect(LLAMA "--set model.no_rope_every=2 --set model.window=5 --set model.head=own --set "
+                 "model.qk_norm=on --set "
                  "model.bias=all -o @/window",
            0, "validation loss");
     same_texts("window");

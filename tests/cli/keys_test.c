@@ -32,6 +32,7 @@ static const trial trials[] = {
     {"model.rope_original", {"4"}},
     {"model.rope_scale", {"1.5"}},
     {"model.rope_truncate", {"off"}},
+    {"model.no_rope_every", {"2"}},
     {"model.window", {"3"}},
     {"model.full_attention_every", {"2"}},
     {"model.rope_local_base", {"50"}},

@@ -12,7 +12,7 @@
     "train.virtual_workers=4 "
 #define GEMMA                                                                                      \
     "--set model.block=gemma3 --set model.qk_norm=on --set model.window=5 "                        \
-    "--set model.full_attention_every=2 "
+    "--set model.full_attention_every=2 --set model.no_rope_every=2 "
 #define LLAMA                                                                                      \
     "--set model.kind=llama --set model.heads=6 --set model.kv_heads=3 --set model.head=own "
 

@@ -94,6 +94,7 @@ static void test_kinds(void **state) {
         {"gpt-2", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"smollm", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"llama-bpe", "ab| ab| |123|<tool>|e|\xCC|\x81|"},
+        {"smaug-bpe", "ab| ab| |123|<tool>|e|\xCC|\x81|"},
         {"qwen2", "ab| ab| |1|2|3|<tool>|\xC3\xA9|"},
         {"deepseek-r1-qwen", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"dbrx", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
@@ -177,7 +178,7 @@ static void test_refused(void **state) {
     } cases[] = {
         {other_model, "model is 'bert'; gpt2 and llama are supported"},
         {no_model, "model is ''"},
-        {other_pre, "pre-tokenizer is 'default'; gpt-2, smollm, llama-bpe, qwen2"},
+        {other_pre, "pre-tokenizer is 'default'; gpt-2, smollm, llama-bpe, smaug-bpe, qwen2"},
         {no_pre, "pre-tokenizer is ''"},
         {no_tokens, "has 0 tokens"},
         {many_tokens, "has 1099511627776 tokens"},

@@ -222,6 +222,7 @@ static void make_llama(setup *s, int i) {
     c.model.context = s->context ? s->context : CONTEXT;
     c.model.vocab = 61;
     c.model.window = i % 4 >= 2 ? 7 : 0;
+    if (i % 3 == 0) c.model.no_rope_every = 2;
     if (i >= 6 && i < 10) c.model.block = LS_BLOCKS_GEMMA3, c.model.qk_norm = LS_ON;
     if (i >= 6 && i < 10 && c.model.window) c.model.full_attention_every = 2;
     assert_ls_ok(ls_llama_create(&c, false, &s->model, &e), e);

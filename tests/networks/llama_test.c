@@ -125,9 +125,11 @@ static void test_gemma_names(void **state) {
 
 static void test_gradients(void **state) {
     (void)state;
-    ls_config configs[] = {config_of(2, LS_HEAD_TIED), gemma_of(1, LS_HEAD_TIED)};
+    ls_config configs[] = {config_of(2, LS_HEAD_TIED), gemma_of(1, LS_HEAD_TIED),
+                           config_of(1, LS_HEAD_TIED)};
     configs[1].model.layers = 2;
-    for (int i = 0; i < 2; i++) {
+    configs[2].model.no_rope_every = 2;
+    for (int i = 0; i < 3; i++) {
         ls_model m = model_of(&configs[i]);
         assert_gradients(&m);
         ls_model_free(&m);
@@ -140,13 +142,14 @@ static void set_up(decoding *s, const ls_config *c, ls_dtype type, int threads) 
     s->text = fix_tokens((size_t)c->model.context + 1, c->model.vocab, 4);
 }
 
-/* ---- a block of Gemma 3, in 64 bits ---- */
+/* ---- a block of Gemma 3, in 64 bits; each third layer without a rotation ---- */
 
 enum { WIDTH = 24, FFN = 40, HEAD = 10, CONTEXT = 20, HEADS = 4, VOCAB = 300 };
 
 typedef struct reference {
     const decoding *s;
     int64_t kv_heads;
+    int no_rope; /* layers up to one without a rotation; 0: all have one */
     double x[CONTEXT][WIDTH];
 } reference;
 
@@ -204,7 +207,7 @@ static void attended(const double *q, const double (*k)[HEAD], const double (*v)
 
 static void attention(reference *r, int layer) {
     static double q[CONTEXT][HEADS][HEAD], k[HEADS][CONTEXT][HEAD], v[HEADS][CONTEXT][HEAD];
-    bool local = layer % 2 == 0;
+    bool local = layer % 2 == 0, turns = !r->no_rope || (layer + 1) % r->no_rope;
     for (int t = 0; t < CONTEXT; t++) {
         double y[WIDTH], keys[HEADS][HEAD], values[HEADS][HEAD];
         normed(WIDTH, r->x[t], weight_in(r, layer, "input_layernorm"), y);
@@ -213,11 +216,11 @@ static void attention(reference *r, int layer) {
         product(r->kv_heads * HEAD, WIDTH, weight_in(r, layer, "self_attn.v_proj"), y, values[0]);
         for (int h = 0; h < HEADS; h++) {
             normed(HEAD, q[t][h], weight_in(r, layer, "self_attn.q_norm"), q[t][h]);
-            turned(local ? 1e4 : 1e6, t, q[t][h]);
+            if (turns) turned(local ? 1e4 : 1e6, t, q[t][h]);
         }
         for (int64_t h = 0; h < r->kv_heads; h++) {
             normed(HEAD, keys[h], weight_in(r, layer, "self_attn.k_norm"), k[h][t]);
-            turned(local ? 1e4 : 1e6, t, k[h][t]);
+            if (turns) turned(local ? 1e4 : 1e6, t, k[h][t]);
             memcpy(v[h][t], values[h], sizeof v[h][t]);
         }
     }
@@ -256,8 +259,9 @@ static void test_gemma(void **state) {
     for (int64_t kv_heads = 1; kv_heads <= HEADS; kv_heads *= 2) {
         ls_config c = gemma_of(kv_heads, LS_HEAD_TIED);
         decoding s;
+        if (kv_heads == 2) c.model.no_rope_every = 3;
         set_up(&s, &c, LS_F32, 2);
-        reference r = {.s = &s, .kv_heads = kv_heads};
+        reference r = {.s = &s, .kv_heads = kv_heads, .no_rope = (int)c.model.no_rope_every};
         const float *table = weight_of(&r, "model.embed_tokens.weight");
         for (int t = 0; t < CONTEXT; t++)
             for (int i = 0; i < WIDTH; i++)
@@ -299,6 +303,7 @@ static void test_decode(void **state) {
     for (int i = 0; i < 9; i++) {
         ls_config c = config_of(i % 2 ? 1 : 4, i % 3 ? LS_HEAD_TIED : LS_HEAD_OWN);
         if (i >= 6) c = gemma_of(i % 2 ? 1 : 4, LS_HEAD_TIED);
+        if (i % 2) c.model.no_rope_every = 2;
         decoding s;
         set_up(&s, &c, types[i % 3], 1 + i % 3);
         int64_t T = c.model.context, V = c.model.vocab;
@@ -395,7 +400,7 @@ static void test_gemma_bits(void **state) {
     static const char *const types[] = {"train.compute=f32", "train.compute=bf16"};
 #define GEMMA                                                                                      \
     "model.block=gemma3", "model.qk_norm=on", "model.window=5", "model.full_attention_every=2",    \
-        "model.head_dim=8", "model.head=tied"
+        "model.head_dim=8", "model.head=tied", "model.no_rope_every=2"
     for (int i = 0; i < (all_cases() ? 2 : 1); i++) {
         char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
         TRAIN(1, one, types[i], GEMMA, "train.micro_batch=1");
@@ -449,6 +454,9 @@ static void test_refusals(void **state) {
     c = gemma_of(2, LS_HEAD_TIED);
     c.model.full_attention_every = 1;
     refuse(&c, "model.full_attention_every is 1: no layer would have model.window");
+    c = config_of(2, LS_HEAD_TIED);
+    c.model.no_rope_every = 1;
+    refuse(&c, "model.no_rope_every is 1: no layer would have rotary positions");
     c = gemma_of(2, LS_HEAD_TIED);
     c.model.experts = 3;
     refuse(&c, "model.block: gemma3 has no experts");

@@ -46,8 +46,8 @@ static void check_params(const ls_model *m, int model, const float *params,
 
 static void test_models(void **state) {
     (void)state;
-    static const int models[] = {0, 1, 2, 3, SMALL_GEMMA3};
-    for (int k = 0; k < 5; k++) {
+    static const int models[] = {0, 1, 2, 3, SMALL_GEMMA3, SMALL_SMOLLM3};
+    for (int k = 0; k < 6; k++) {
         int i = models[k];
         ls_config c = config_of(i);
         ls_model m = {0};
@@ -61,6 +61,7 @@ static void test_models(void **state) {
         assert_int_equal(c.model.qk_norm, small_models[i].qk_norm);
         assert_int_equal(c.model.block == LS_BLOCKS_GEMMA3, i == SMALL_GEMMA3);
         assert_int_equal(c.model.full_attention_every, i == SMALL_GEMMA3 ? 2 : 0);
+        assert_int_equal(c.model.no_rope_every, i == SMALL_SMOLLM3 ? 4 : 0);
         assert_ls_ok(ls_network_create(&c, &m, &e), e);
         float *params = LS_NEW_ARRAY(float, m.nfloats);
         ls_train_state s = {.model = &m, .flat = {1, {params}}};

@@ -50,6 +50,7 @@ static void test_same_bits(void **state) {
 static void test_llama(void **state) {
     static const char OWN[] = "model.head=own", NORM[] = "model.qk_norm=on";
     static const char BIAS[] = "model.bias=all", LOOKS[] = "model.window=9";
+    static const char PLAIN[] = "model.no_rope_every=2";
     static const char GEMMA[] = "model.block=gemma3", EVERY[] = "model.full_attention_every=2";
     result cores = LLAMA(1, NULL), own = LLAMA(1, OWN, NORM, BIAS, LOOKS);
     (void)state;
@@ -57,8 +58,8 @@ static void test_llama(void **state) {
     /* what is gathered by messages is sent to the device, and dropped, for each layer */
     same(LLAMA(3, "parallel.device=c:1", "parallel.zero=3", "parallel.transport=tcp"), cores);
     same(LLAMA(1, OWN, NORM, BIAS, LOOKS, "train.micro_batch=1", "parallel.device=c:3"), own);
-    same(LLAMA(2, NORM, LOOKS, GEMMA, EVERY, "parallel.device=c:4"),
-         LLAMA(1, NORM, LOOKS, GEMMA, EVERY));
+    same(LLAMA(2, NORM, LOOKS, GEMMA, EVERY, PLAIN, "parallel.device=c:4"),
+         LLAMA(1, NORM, LOOKS, GEMMA, EVERY, PLAIN));
     if (!all_cases()) return;
     same(LLAMA(1, "parallel.device=c:1"), cores);
     same(LLAMA(2, "parallel.device=cuda:0"), cores);

@@ -91,7 +91,7 @@ static const model models[] = {
     {"gpt2", {"model.kind=gpt2", "model.layers=6"}},
     {"llama",
      {"model.kind=llama", "model.layers=6", "model.kv_heads=2", "model.head=own",
-      "model.qk_norm=true", "parallel.sequence=on", "model.dropout=0.1"}},
+      "model.qk_norm=true", "model.no_rope_every=4", "parallel.sequence=on", "model.dropout=0.1"}},
     {"experts",
      {"model.kind=llama", "model.layers=6", "model.experts=5", "model.ffn=20",
       "model.shared_experts=1", "model.expert_capacity=1", "model.router_bias_rate=0.02",

@@ -99,8 +99,21 @@ static const char gemma3[] =
 static const char gemma3_first[] =
     GEMMA3 "\"sliding_window_pattern\": 6, \"cache_implementation\": "
            "\"hybrid\", \"rope_scaling\": null}";
-static const char *const all[] = {smollm, llama3,  mistral,   qwen2,  qwen3,
-                                  gpt2,   mixtral, qwen3_moe, gemma3, gemma3_first};
+/* SmolLM3 3B */
+#define FOUR  "1, 1, 1, 0"
+#define FOURS FOUR ", " FOUR ", " FOUR
+static const char smollm3[] =
+    "{\"architectures\": [\"SmolLM3ForCausalLM\"], \"attention_bias\": false, "
+    "\"bos_token_id\": 128000, \"eos_token_id\": 128012, \"hidden_act\": \"silu\", "
+    "\"hidden_size\": 2048, \"intermediate_size\": 11008, \"max_position_embeddings\": 65536, "
+    "\"max_window_layers\": 28, \"mlp_bias\": false, \"model_type\": \"smollm3\", "
+    "\"no_rope_layer_interval\": 4, \"no_rope_layers\": [" FOURS ", " FOURS ", " FOURS "], "
+    "\"num_attention_heads\": 16, \"num_hidden_layers\": 36, \"num_key_value_heads\": 4, "
+    "\"pad_token_id\": 128004, \"pretraining_tp\": 2, \"rms_norm_eps\": 1e-06, "
+    "\"rope_scaling\": null, \"rope_theta\": 5000000.0, \"sliding_window\": null, "
+    "\"use_sliding_window\": false, \"vocab_size\": 128256}";
+static const char *const all[] = {smollm,  llama3,    mistral, qwen2,        qwen3,  gpt2,
+                                  mixtral, qwen3_moe, gemma3,  gemma3_first, smollm3};
 enum { NALL = sizeof all / sizeof *all };
 
 static ls_status read_text(const char *text, ls_architecture *a, ls_error *e) {
@@ -428,6 +441,60 @@ static void test_gemma3(void **state) {
                   "layer 6 is 'full_attention': only a list whose each 6th layer");
 }
 
+static void test_smollm3(void **state) {
+    (void)state;
+    ls_architecture a = good(smollm3);
+    assert_true(a.family == LS_FAMILY_SMOLLM3 && a.no_rope_every == 4 && a.tied && a.window == 0);
+    assert_true(a.rope.base == 5e6 && a.head_dim == 128 && a.eos[0] == 128012 && a.pad == 128004);
+    for (int k = 0; k < 36; k++)
+        assert_int_equal(ls_architecture_rope(&a, k).type,
+                         k % 4 == 3 ? LS_ROPE_NONE : LS_ROPE_DEFAULT);
+    assert_int_equal(ls_architecture_count(&a), 3075098624); /* as published */
+    char *without = changed(smollm3, "no_rope_layers", "null");
+    assert_true(good_with(without, "no_rope_layer_interval", NULL).no_rope_every == 4);
+    assert_true(good_with(without, "no_rope_layer_interval", "5").no_rope_every == 5);
+    assert_true(good_with(without, "no_rope_layer_interval", "37").no_rope_every == 0);
+    check_refused(without, "no_rope_layer_interval", "0", "it must be at least 1");
+    check_refused(without, "no_rope_layer_interval", "1", "no rotation in 1 of 1 layers");
+    free(without);
+    /* the list decides; left out: rope_theta and others */
+    assert_true(good_with(smollm3, "no_rope_layer_interval", "7").no_rope_every == 4);
+    assert_true(good_with(smollm3, "rope_theta", NULL).rope.base == 2e6);
+    assert_true(good_with(smollm3, "num_key_value_heads", NULL).kv_heads == 4);
+    a = good_with(smollm3, "rope_scaling",
+                  "{\"type\": \"yarn\", \"factor\": 2.0, \"original_max_position_embeddings\": "
+                  "65536}"); /* as its card says */
+    assert_true(a.rope.type == LS_ROPE_YARN && ls_architecture_positions(&a) == 131072);
+    static const char *const refused[][3] = {
+        {"no_rope_layers", "[1, 1, 1, 0]", "a list of one number for each layer"},
+        {"no_rope_layers", "7", "a list of one number for each layer"},
+        {"no_rope_layers", "[" FOURS ", " FOURS ", " FOUR ", " FOUR ", 1, 1, 0, 1]",
+         "layer 34 is 0: only a list whose each 4th layer is 0"},
+        {"no_rope_layers", "[" FOURS ", " FOURS ", " FOUR ", " FOUR ", 1, 1, 1, 2]",
+         "layer 35 has another value than 0 and 1"},
+        {"attention_multiplier", "2", "attention_multiplier is not supported"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_refused(smollm3, refused[i][0], refused[i][1], refused[i][2]);
+    /* a window: in the layers without a rotation, in those that are listed, in all or in none */
+    char *uses = changed(smollm3, "use_sliding_window", "true"), *one = uses;
+    assert_true(good(uses).window == 0);
+    uses = changed(uses, "sliding_window", "512");
+    free(one);
+    check_refused(uses, "layer_types", "null", "the layers that have no rotation have the window");
+    ls_buf list[2] = {{0}};
+    for (int i = 0; i < 36; i++) {
+        ls_buf_printf(&list[0], "%s\"sliding_attention\"", i ? ", " : "[");
+        ls_buf_printf(&list[1], "%s\"%s_attention\"", i ? ", " : "[",
+                      i % 4 < 3 ? "full" : "sliding");
+    }
+    for (int i = 0; i < 2; i++) ls_buf_printf(&list[i], "]");
+    assert_true(good_with(uses, "layer_types", list[0].data).window == 512);
+    check_refused(uses, "layer_types", list[1].data, "layer 3 is 'sliding_attention'");
+    check_refused(smollm3, "layer_types", list[0].data, "layer 0 is 'sliding_attention'");
+    for (int i = 0; i < 2; i++) ls_buf_free(&list[i]);
+    free(uses);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -556,6 +623,10 @@ static void test_written(void **state) {
             b = good_with(text.data, "layer_types", NULL);
             assert_memory_equal(&a, &b, sizeof a);
             b = good_with(text.data, "sliding_window_pattern", NULL);
+            assert_memory_equal(&a, &b, sizeof a);
+        }
+        if (a.family == LS_FAMILY_SMOLLM3) {
+            b = good_with(text.data, "no_rope_layers", NULL);
             assert_memory_equal(&a, &b, sizeof a);
         }
         if (a.family != LS_FAMILY_GPT2) {
@@ -716,11 +787,11 @@ int main(void) {
         cmocka_unit_test(test_families),   cmocka_unit_test(test_rope),
         cmocka_unit_test(test_left_out),   cmocka_unit_test(test_rope_refused),
         cmocka_unit_test(test_windows),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_written),    cmocka_unit_test(test_generation),
-        cmocka_unit_test(test_drawing),    cmocka_unit_test(test_load),
-        cmocka_unit_test(test_divisors),   cmocka_unit_test(test_shortest),
-        cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_smollm3),
+        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_written),
+        cmocka_unit_test(test_generation), cmocka_unit_test(test_drawing),
+        cmocka_unit_test(test_load),       cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_shortest),   cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -281,6 +281,10 @@ static ls_architecture architecture_of(ls_family f) {
         a.full_every = 2;
         a.local_base = 20000;
     }
+    if (f == LS_FAMILY_SMOLLM3) {
+        a.layers = 9;
+        a.no_rope_every = 4;
+    }
     if (f != LS_FAMILY_GPT2) return a;
     a.kv_heads = 4;
     a.rope = (ls_rotation){0};
@@ -315,10 +319,10 @@ static bool is_same(const ls_architecture *x, const ls_architecture *y) {
     bool same = SAME(family) && SAME(layers) && SAME(width) && SAME(ffn) && SAME(heads) &&
                 SAME(kv_heads) && SAME(head_dim) && SAME(vocab) && SAME(context) &&
                 SAME(norm_eps) && SAME(window) && SAME(full_every) && SAME(local_base) &&
-                SAME(query_scalar) && SAME(gemma) && SAME(qkv_bias) && SAME(o_bias) &&
-                SAME(mlp_bias) && SAME(qk_norm) && SAME(experts) && SAME(experts_per_token) &&
-                SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) && SAME(bos) && SAME(pad) &&
-                SAME(eos) && SAME(neos);
+                SAME(no_rope_every) && SAME(query_scalar) && SAME(gemma) && SAME(qkv_bias) &&
+                SAME(o_bias) && SAME(mlp_bias) && SAME(qk_norm) && SAME(experts) &&
+                SAME(experts_per_token) && SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) &&
+                SAME(bos) && SAME(pad) && SAME(eos) && SAME(neos);
     bool rotation = SAME(rope.type) && SAME(rope.base) && SAME(rope.factor) && SAME(rope.low) &&
                     SAME(rope.high) && SAME(rope.original_context) && SAME(rope.exact) &&
                     fabs(x->rope.scale - y->rope.scale) < 2e-7; /* f32 there */
@@ -333,6 +337,7 @@ static void test_written(void **state) {
     for (int f = 0; f < LS_NFAMILIES; f++)
         for (int type = LS_ROPE_DEFAULT; type < LS_NROPE_TYPES; type++) {
             if (f == LS_FAMILY_GEMMA3 && type >= LS_ROPE_LLAMA3) continue;
+            if (f == LS_FAMILY_SMOLLM3 && type == LS_ROPE_LLAMA3) continue;
             ls_architecture a = architecture_of((ls_family)f);
             if (f != LS_FAMILY_GPT2) a.rope.type = (ls_rope_type)type;
             if (a.rope.type > LS_ROPE_DEFAULT) a.rope.factor = 8;
@@ -381,11 +386,55 @@ static void test_gemma3(void **state) {
     assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no keys for the rotation llama3", e);
 }
 
+/* llama.cpp has no key for the layers without a rotation: each fourth one, if there are so many. */
+static void test_smollm3(void **state) {
+    (void)state;
+    static const struct {
+        int64_t layers, every;
+        bool writes;
+    } cases[] = {{36, 4, true},  {4, 4, true},   {3, 0, true},
+                 {36, 3, false}, {36, 0, false}, {3, 2, false}};
+    ls_error e = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_architecture a = architecture_of(LS_FAMILY_SMOLLM3), b;
+        a.layers = cases[i].layers;
+        a.no_rope_every = cases[i].every;
+        if (!cases[i].writes) {
+            assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no key for the layers without", e);
+            continue;
+        }
+        assert_ls_ok(ls_gguf_check(&a, &e), e);
+        b = write_and_read(&a);
+        assert_true(is_same(&a, &b));
+    }
+    ls_architecture a = architecture_of(LS_FAMILY_SMOLLM3);
+    a.mlp_bias = true;
+    assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no biases in a model of the family", e);
+    a.mlp_bias = false;
+    a.rope.type = LS_ROPE_LLAMA3;
+    assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no keys for the rotation llama3", e);
+    /* divisors of frequencies, which llama.cpp would not read here */
+    a.rope = (ls_rotation){LS_ROPE_LLAMA3, 500000, 8, 1, 4, 8192, 0, false};
+    ls_gguf_writer w = {0};
+    float zeros[6400] = {0}, ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    ls_gguf_put_architecture(&w, &a, LS_BLOCK_F32);
+    assert_int_equal(ls_gguf_put_divisors(&w, &a), 8);
+    ls_gguf_put_tensor(&w, "token_embd.weight", LS_BLOCK_F32, 2, (int64_t[]){64, 100});
+    unlink(path);
+    assert_ls_ok(ls_gguf_begin(&w, path, &e), e);
+    assert_ls_ok(ls_gguf_add(&w, ones, sizeof ones, &e), e);
+    assert_ls_ok(ls_gguf_add(&w, zeros, sizeof zeros, &e), e);
+    assert_ls_ok(ls_gguf_end(&w, &e), e);
+    ls_gguf_writer_free(&w);
+    assert_ls_fails(read_file(&a, &e), LS_EINVAL, "not supported in a model of the family", e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),    cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_written), cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(test_smollm3),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

@@ -8,7 +8,7 @@
 #include "weights/safetensors.h"
 
 /* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3, gemma3: of 32), 2 KV
- * heads, 100 tokens, 48 positions, 2 layers. */
+ * heads, 100 tokens, 48 positions, 2 layers (smollm3: 4). */
 typedef struct small_row {
     const char *hf, *gguf; /* %d: the layer */
     int64_t dims[2];       /* as in Hugging Face's files; 0: a vector */
@@ -24,8 +24,9 @@ typedef struct small_model {
     int64_t ffn;
 } small_model;
 
-#define SMALL_SIZES                                                                                \
-    "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_hidden_layers\": 2, "                   \
+#define SMALL_SIZES SMALL_SIZES_OF("2")
+#define SMALL_SIZES_OF(layers)                                                                     \
+    "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_hidden_layers\": " layers ", "          \
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"max_position_embeddings\": 48, "    \
     "\"vocab_size\": 100, \"rms_norm_eps\": 1e-05, \"hidden_act\": \"silu\", \"bos_token_id\": "   \
     "1, "                                                                                          \
@@ -55,9 +56,17 @@ static const small_model small_models[] = {
      "\"pad_token_id\": null, \"query_pre_attn_scalar\": 32, \"sliding_window\": 5, "
      "\"sliding_window_pattern\": 2, \"rope_local_base_freq\": 20000",
      "gemma3", true, false, true, 96},
+    {"smollm3",
+     SMALL_SIZES_OF("4") "\"rope_theta\": 5000000.0, \"no_rope_layers\": [1, 1, 1, 0], "
+                         "\"no_rope_layer_interval\": 4, \"pad_token_id\": null",
+     "smollm3", true, false, false, 96},
 };
-enum { SMALL_GPT2 = 5, SMALL_GEMMA3 }; /* as published; that before it can't be trained */
-enum { SMALL_MODELS = sizeof small_models / sizeof *small_models, SMALL_TENSORS = 32 };
+enum {
+    SMALL_GPT2 = 5,
+    SMALL_GEMMA3,
+    SMALL_SMOLLM3
+}; /* as published; that before it can't be trained */
+enum { SMALL_MODELS = sizeof small_models / sizeof *small_models, SMALL_TENSORS = 40 };
 
 static const small_row small_llama[] = {
     {"model.embed_tokens.weight", "token_embd.weight", {100, 64}, 0},
@@ -132,9 +141,14 @@ typedef struct small_tensor {
     char order;
 } small_tensor;
 
-static inline int small_add(const small_row *r, int64_t head, small_tensor *out, int n) {
+static inline int small_layers(const small_model *m) {
+    return strcmp(m->family, "smollm3") == 0 ? 4 : 2;
+}
+
+static inline int small_add(const small_model *m, const small_row *r, small_tensor *out, int n) {
+    int64_t head = m->qk_norm ? 32 : 16;
     for (; r->hf; r++)
-        for (int layer = 0; layer < (strchr(r->hf, '%') ? 2 : 1); layer++) {
+        for (int layer = 0; layer < (strchr(r->hf, '%') ? small_layers(m) : 1); layer++) {
             small_tensor t = {.rows = r->dims[0], .columns = r->dims[1], .order = r->order};
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -152,13 +166,13 @@ static inline int small_add(const small_row *r, int64_t head, small_tensor *out,
 
 /* The tensors of a model; returns their number. */
 static inline int small_list(const small_model *m, small_tensor out[SMALL_TENSORS]) {
-    int64_t head = m->qk_norm ? 32 : 16;
-    bool gpt2 = strcmp(m->family, "gpt2") == 0, permuted = strcmp(m->gguf, "llama") == 0;
+    bool gpt2 = strcmp(m->family, "gpt2") == 0;
+    bool permuted = strcmp(m->gguf, "llama") == 0 || strcmp(m->gguf, "smollm3") == 0;
     bool gemma = strcmp(m->gguf, "gemma3") == 0;
-    int n = small_add(gpt2 ? small_gpt2 : gemma ? small_gemma3 : small_llama, head, out, 0);
-    if (!m->tied) n = small_add(small_head, head, out, n);
-    if (m->biases && !gpt2) n = small_add(small_biases, head, out, n);
-    if (m->qk_norm && !gemma) n = small_add(small_norms, head, out, n);
+    int n = small_add(m, gpt2 ? small_gpt2 : gemma ? small_gemma3 : small_llama, out, 0);
+    if (!m->tied) n = small_add(m, small_head, out, n);
+    if (m->biases && !gpt2) n = small_add(m, small_biases, out, n);
+    if (m->qk_norm && !gemma) n = small_add(m, small_norms, out, n);
     for (int i = 0; i < n; i++) {
         if (out[i].order == 'p' && !permuted) out[i].order = 0;
         if (out[i].rows == 96) out[i].rows = m->ffn;
@@ -246,10 +260,10 @@ static inline void small_put_values(const small_tensor *t, ls_buf *b) {
 
 /* Key-values of the architecture; returns their number. */
 static inline uint64_t small_put_keys(const small_model *m, ls_buf *b) {
-    static const struct {
+    const struct {
         const char *name;
         uint32_t value;
-    } sizes[] = {{"block_count", 2},
+    } sizes[] = {{"block_count", (uint32_t)small_layers(m)},
                  {"context_length", 48},
                  {"embedding_length", 64},
                  {"feed_forward_length", 96},
@@ -284,6 +298,7 @@ static inline uint64_t small_put_keys(const small_model *m, ls_buf *b) {
     snprintf(key, sizeof key, "%s.rope.freq_base", m->gguf);
     if (strcmp(m->family, "llama") == 0) put_key_f32(b, key, 50000), n++;
     if (strcmp(m->family, "qwen2") == 0) put_key_f32(b, key, 1000000), n++;
+    if (strcmp(m->family, "smollm3") == 0) put_key_f32(b, key, 5000000), n++;
     return n;
 }
 
