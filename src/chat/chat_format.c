@@ -34,6 +34,54 @@ void ls_chat_format_free(ls_chat_format *f) {
 
 /* ---- writing ---- */
 
+/* Has it functions as SmolLM3's template? */
+static bool has_xml_tools(const ls_template *t) {
+    return ls_template_mentions(t, "xml_tools") && !ls_template_mentions(t, "tools");
+}
+
+bool ls_chat_writes(const ls_template *t, const char *key) {
+    bool of_tools = strcmp(key, "tools") == 0 || strcmp(key, "tool_calls") == 0;
+    return ls_template_mentions(t, key) || (of_tools && has_xml_tools(t));
+}
+
+/* Functions without what stands around them: {"name", "description", "parameters"}. */
+static ls_json *functions_of(const ls_json *tools) {
+    ls_json *functions = ls_json_new_array();
+    for (size_t i = 0; i < ls_json_count(tools); i++) {
+        const ls_json *tool = ls_json_at(tools, i), *function = ls_json_get(tool, "function");
+        ls_json_push(functions, ls_json_share(function ? function : tool));
+    }
+    return functions;
+}
+
+static void write_call(const ls_json *call, ls_buf *out) {
+    const ls_json *function = ls_json_get(call, "function");
+    const ls_json *name = ls_json_get(function, "name");
+    const ls_json *arguments = ls_json_get(function, "arguments");
+    ls_buf_printf(out, "%s<tool_call>\n{\"name\": ", out->len ? "\n" : "");
+    if (name) ls_json_write(name, 0, out);
+    ls_buf_printf(out, ", \"arguments\": ");
+    if (ls_json_text(arguments))
+        ls_buf_printf(out, "%s", ls_json_text(arguments));
+    else if (arguments)
+        ls_json_write(arguments, 0, out);
+    ls_buf_printf(out, "}\n</tool_call>");
+}
+
+/* The content with the calls behind it. */
+static ls_json *with_calls(const ls_json *message) {
+    const ls_json *calls = ls_json_get(message, "tool_calls");
+    const char *content = ls_json_text(ls_json_get(message, "content"));
+    ls_json *copy = ls_json_copy(message);
+    ls_buf text = {0};
+    if (content) ls_buf_append(&text, content, strlen(content));
+    for (size_t i = 0; i < ls_json_count(calls); i++) write_call(ls_json_at(calls, i), &text);
+    ls_buf_append(&text, "", 1);
+    ls_json_set_text(copy, "content", text.data);
+    ls_buf_free(&text);
+    return copy;
+}
+
 static ls_json *with_content(const ls_json *message, const char *content) {
     ls_json *copy = ls_json_copy(message);
     ls_json_set_text(copy, "content", content);
@@ -48,16 +96,22 @@ static bool is_null(const ls_json *message) {
 static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool empty, ls_buf *out,
                         ls_error *e) {
     ls_json *globals = ls_json_copy(t->variables), *messages = ls_json_new_array();
+    const ls_template *of = t->tools && f->tool_template ? f->tool_template : f->template;
+    bool xml = has_xml_tools(of);
     for (size_t i = 0; i < t->n; i++) {
         const ls_json *m = ls_json_at(t->messages, i);
-        ls_json_push(messages, empty && is_null(m) ? with_content(m, "") : ls_json_share(m));
+        ls_json_push(messages, xml && ls_json_get(m, "tool_calls") ? with_calls(m)
+                               : empty && is_null(m)               ? with_content(m, "")
+                                                                   : ls_json_share(m));
     }
     ls_json_set(globals, "messages", messages);
     ls_json_set_bool(globals, "add_generation_prompt", t->prompt);
     if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
     if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
-    if (t->tools) ls_json_set(globals, "tools", ls_json_share(t->tools));
-    const ls_template *of = t->tools && f->tool_template ? f->tool_template : f->template;
+    if (t->tools && xml)
+        ls_json_set(globals, "xml_tools", functions_of(t->tools));
+    else if (t->tools)
+        ls_json_set(globals, "tools", ls_json_share(t->tools));
     ls_status s = ls_template_render(of, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
     ls_json_free(globals);
     return s;

@@ -39,6 +39,10 @@ typedef struct ls_chat_text {
  * refuses the conversation. */
 ls_status ls_chat_write(const ls_chat_format *, const ls_chat_text *, ls_buf *out, ls_error *);
 
+/* Does the template write this member of messages, or "tools"? That of SmolLM3 has functions as
+ * xml_tools, and their calls in contents: for it, tools and tool_calls become these. */
+bool ls_chat_writes(const ls_template *, const char *key);
+
 /* The date of training samples, since some templates write today's: 26 July 2024, which Llama 3's
  * template takes where it knows no other. */
 extern const struct tm LS_CHAT_DATE;

@@ -73,7 +73,7 @@ static ls_status add_answers(const finder *x, bool only_last) {
 static bool is_lost(const finder *x, const ls_json *m) {
     const char *text = ls_json_text(ls_json_get(m, "content"));
     return ls_message_is_learned(m) && (!text || !*text) &&
-           !ls_template_mentions(x->f->template, "tool_calls");
+           !ls_chat_writes(x->f->template, "tool_calls");
 }
 
 static ls_status check_messages(const finder *x, ls_chat_loss loss) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "chat/chat_format.h"
 
 enum { MOST = 20 };
 
@@ -40,14 +41,14 @@ static bool is_read(const char *key, const ls_json *message, const ls_template *
     if (strcmp(key, "role") == 0 || strcmp(key, "content") == 0) return true;
     if (ls_message_is_weight(key)) /* others are not trained on in any case */
         return ls_message_is_answer(message) || ls_message_is_silent(message);
-    return ls_template_mentions(t, key);
+    return ls_chat_writes(t, key);
 }
 
 void ls_unread_add_messages(ls_unread *u, const ls_conversation *c, const ls_template *t) {
     const char *key;
     const ls_json *value;
     if (!u || !t || !c->messages) return;
-    if (c->tools && !ls_template_mentions(t, "tools"))
+    if (c->tools && !ls_chat_writes(t, "tools"))
         add(u, ls_format("\"tools\" (the template has none)"));
     for (size_t i = 0; i < ls_json_count(c->messages) && u->n < 2 * MOST; i++) {
         const ls_json *m = ls_json_at(c->messages, i);

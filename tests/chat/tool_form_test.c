@@ -46,6 +46,13 @@
            "c.function.arguments | items %}<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}"         \
            "</arg_value>\n{% endfor %}</tool_call>{% endfor %}")
 
+/* As SmolLM3 does: it has functions, and writes contents alone. */
+#define CONTENTS                                                                                   \
+    "{% if xml_tools %}{% for t in xml_tools[:] %}{{ t | string }}\n{% endfor %}<tool_call>\n"     \
+    "{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>{% endif %}"      \
+    "{% for m in messages %}<|a|>{{ m.role }}\n{{ m.content if m.content is string }}<|r|>"        \
+    "{% endfor %}"
+
 static ls_tool_template template_of(const char *template) {
     ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t};
@@ -68,10 +75,47 @@ static void test_forms(void **state) {
     assert_ptr_equal(template_of(NAMED).form, template_of(NAMED_ID).form);
     assert_string_equal(template_of(PARAMETERS).form->key, "<parameter=");
     assert_string_equal(template_of(KEYS).form->key, "<arg_key>");
+    assert_ptr_equal(template_of(CONTENTS).form, template_of(TAGGED).form);
+    assert_string_equal(template_of(CONTENTS).lead, "\n");
     assert_null(template_of(PLAIN).form);
     assert_null(template_of("{{ tools }}").form);
     assert_null(template_of("{{ raise_exception('no') }}").form);
     assert_null(template_of(LISTED("<tool_call>{{ m.tool_calls }}</tool_call>")).form);
+}
+
+/* Calls stand behind the content, and functions without what is around them. */
+static void test_contents(void **state) {
+    (void)state;
+    static const char chat[] =
+        "{\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}], \"messages\": "
+        "[{\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"function\": {\"name\": "
+        "\"f\", \"arguments\": {\"x\": \"<\\\"é\", \"y\": [1, 2.5]}}}, {\"function\": {\"name\": "
+        "\"g\", \"arguments\": \"{}\"}}]}, {\"role\": \"tool\", \"content\": \"z\"}, {\"role\": "
+        "\"assistant\", \"content\": \"I call.\", \"tool_calls\": [{\"function\": {\"name\": "
+        "\"f\", \"arguments\": {}}}]}]}";
+    ls_json *j = NULL;
+    ls_chat_format f = {0};
+    ls_buf text = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_json_parse(chat, sizeof chat - 1, "it", &j, &e), e);
+    assert_ls_ok(ls_template_parse(CONTENTS, sizeof CONTENTS - 1, "t", &f.template, &e), e);
+    const ls_chat_text t = {
+        .messages = ls_json_get(j, "messages"), .n = 3, .tools = ls_json_get(j, "tools")};
+    assert_ls_ok(ls_chat_write(&f, &t, &text, &e), e);
+    ls_buf_append(&text, "", 1);
+    assert_string_equal(
+        text.data,
+        "{'name': 'f'}\n<tool_call>\n{\"name\": <function-name>, \"arguments\": "
+        "<args-json-object>}\n</tool_call><|a|>assistant\n<tool_call>\n{\"name\": \"f\", "
+        "\"arguments\": {\"x\": \"<\\\"é\", \"y\": [1, "
+        "2.5]}}\n</tool_call>\n<tool_call>\n{\"name\": "
+        "\"g\", \"arguments\": {}}\n</tool_call><|r|><|a|>tool\nz<|r|><|a|>assistant\nI call.\n"
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call><|r|>");
+    assert_true(ls_chat_writes(f.template, "tools") && ls_chat_writes(f.template, "tool_calls"));
+    assert_false(ls_chat_writes(f.template, "name"));
+    ls_buf_free(&text);
+    ls_json_free(j);
+    ls_chat_format_free(&f);
 }
 
 /* ---- texts ---- */
@@ -308,8 +352,8 @@ static void test_wide_schema(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_texts),
-                                       cmocka_unit_test(test_names),
-                                       cmocka_unit_test(test_wide_schema)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms), cmocka_unit_test(test_contents), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_names), cmocka_unit_test(test_wide_schema)};
     return cmocka_run_group_tests(tests, read_types, free_types);
 }
