@@ -6,7 +6,7 @@
 /* The place of the first stop in the text, or its length. */
 static size_t find_stop(const ls_text_output *x) {
     size_t first = x->held.len;
-    for (int i = 0; i < x->nstops; i++) {
+    for (int i = 0; i < x->nstops && first > 0; i++) {
         const char *at = memmem(x->held.data, x->held.len, x->stops[i], strlen(x->stops[i]));
         if (at && (size_t)(at - x->held.data) < first) first = (size_t)(at - x->held.data);
     }

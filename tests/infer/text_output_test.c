@@ -44,6 +44,7 @@ static void test_output(void **state) {
         check(special, "axy", "111", "a");
     }
     check(false, "aAb", "112", "ab");
+    check(false, "Aab", "012", "ab");
     check(true, "aAb", "167", "a<|a|>b");
     check(true, "\xc3Rb", "067", "\xc3<|r|>b");
     check(false, "\xc3R\xa9", "002", "\xc3\xa9");
