@@ -196,10 +196,13 @@ class FaultyRun:
 
     # ---- faults ----
 
+    def ends_with_worker(self):
+        """Does a lost worker end the run? What its device had is lost with it."""
+        return any(s.startswith("parallel.optimizer_state=") for s in self.settings)
+
     def kinds(self, i):
         o = self.options
-        replaces = not any(s.startswith("parallel.optimizer_state=") for s in self.settings)
-        kinds = ["kill"] * 5 + ["stop"] * replaces + ["slow"] * o.rare
+        kinds = ["kill"] * 5 + ["stop"] * (not self.ends_with_worker()) + ["slow"] * o.rare
         if not o.asynchronous:
             kinds += ["leave", "scale"]
         if self.addresses:
@@ -394,8 +397,7 @@ class FaultyRun:
 
     def look_at_end(self, host, code, kind, codes):
         """One that has not been killed says why it has ended, and its code is one of these."""
-        if self.options.disk or self.options.asynchronous or any(
-                s.startswith("parallel.optimizer_state=") for s in self.settings):
+        if self.options.disk or self.options.asynchronous or self.ends_with_worker():
             codes = set(codes) | {1}  # a killed worker, or the process that starts them, ends such a run
         with open(self.log_of[host.pid], errors="replace") as f:
             lines = f.read().splitlines()
@@ -504,8 +506,9 @@ class FaultyRun:
         if self.addresses and not self.options.asynchronous:
             self.complete()
         codes = [self.wait(host) for host in self.hosts]
-        for _ in range(3):  # a run that was asked to stop, or met a full disk, has been continued
-            if self.addresses or codes[0] in (0, "hangs") or not (self.options.again or self.options.disk):
+        ends = self.options.again or self.options.disk or self.ends_with_worker()
+        for _ in range(3):  # a run that was asked to stop, met a full disk, or lost a worker has been continued
+            if self.addresses or codes[0] in (0, "hangs") or not ends:
                 break
             self.do_return(0)
             codes = [self.wait(self.hosts[0])]
