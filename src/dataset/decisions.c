@@ -57,10 +57,10 @@ static ls_status choose_steps(ls_config *c, uint64_t nsamples, ls_error *e) {
         c->train.steps = usual;
         return LS_OK;
     }
+    const ls_batch end = ls_batches_at(&b, (uint64_t)c->train.steps, s.ntrain);
     ls_note(
         "train.steps: %lld, %.3g epochs of %llu samples (train.steps or train.epochs say others)",
-        (long long)c->train.steps,
-        (double)ls_batches_sum(&b, (uint64_t)c->train.steps) / (double)s.ntrain,
+        (long long)c->train.steps, (double)end.epoch + (double)end.first / (double)s.ntrain,
         (unsigned long long)s.ntrain);
     return ls_config_check_steps(c, "train.steps", e);
 }

@@ -313,8 +313,8 @@ static void test_steps(void **state) {
         const char *name;
         int rows;
         const char *says, *grep;
-    } of[] = {{"many", 4000, "train.steps: 1200, 20.2 epochs of 3800 samples", "steps: 1200"},
-              {"few", 40, "train.steps: 50, ", "steps: 50"}};
+    } of[] = {{"many", 4000, "train.steps: 1200, 20 epochs of 3800 samples", "steps: 1200"},
+              {"few", 40, "train.steps: 50, 50 epochs of 38 samples", "steps: 50"}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         char text[512], file[64];
         snprintf(file, sizeof file, "%s.csv", of[i].name);
