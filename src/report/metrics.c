@@ -39,7 +39,8 @@ struct ls_metrics {
     bool failing;      /* the latest write failed, and that was logged */
     ls_events *events; /* NULL: a write failed; the next checkpoint tries a new file */
     ls_batches batches;
-    double step_seconds; /* smoothed, of a step with `batch` samples */
+    /* smoothed, of a step of `batch`; the samples that it took: fewer where an epoch ends */
+    double step_seconds, step_samples;
     uint64_t batch;
     int64_t skipped;              /* steps, in all */
     double flops, peak;           /* ls_metrics_set_peak() */
@@ -354,10 +355,11 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
     uint64_t batch = ls_batches_size(&m->batches, (uint64_t)steps - 1);
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
-    if (m->batch) m->step_seconds *= (double)batch / (double)m->batch;
+    double kept = (1 - weight) * (m->batch ? (double)batch / (double)m->batch : 1);
     m->batch = batch;
-    m->step_seconds += weight * (t->seconds - m->step_seconds);
-    double rate = (double)batch * ls_config_units(m->config) / m->step_seconds;
+    m->step_seconds = kept * m->step_seconds + weight * t->seconds;
+    m->step_samples = kept * m->step_samples + weight * (double)out->batch.count;
+    double rate = m->step_samples * ls_config_units(m->config) / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, t, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show_line(m, steps, out, rate);

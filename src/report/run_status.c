@@ -43,9 +43,9 @@ bool ls_run_status_is_run(const char *dir) {
 
 typedef struct tail {
     ls_run_status *s;
-    int nsteps;
-    double seconds, units, samples; /* of these steps */
-    double used_s, used;            /* of those that have a share of the peak; times it */
+    int nsteps, ntimed;    /* the latter: of these the last ones that have a time */
+    double seconds, units; /* of those */
+    double used_s, used;   /* of those that have a share of the peak; times it */
     bool diverged, ended, damaged;
 } tail;
 
@@ -55,7 +55,7 @@ static bool number(const ls_json *line, const char *key, double *x_p) {
 
 static void add_step(tail *t, const ls_json *line, int64_t step) {
     ls_run_status *s = t->s;
-    double seconds = 0, rate = 0, samples = 0;
+    double seconds = 0, rate = 0;
     const char *unit = ls_json_get(line, "tokens_per_s") ? "tokens" : "samples";
     char key[32];
     if (t->nsteps == 0) {
@@ -67,11 +67,11 @@ static void add_step(tail *t, const ls_json *line, int64_t step) {
     t->nsteps++;
     snprintf(key, sizeof key, "%.15s_per_s", s->unit);
     if (t->nsteps > RATED || !number(line, "seconds", &seconds) || seconds <= 0 ||
-        !number(line, key, &rate) || !number(line, "samples", &samples))
+        !number(line, key, &rate))
         return;
+    t->ntimed++;
     t->seconds += seconds;
     t->units += rate * seconds;
-    t->samples += samples;
     double mfu = 0;
     if (!number(line, "mfu", &mfu)) return;
     t->used_s += seconds;
@@ -232,13 +232,14 @@ static char *note_of(const ls_run_status *s, const ls_lock_named *n, const tail 
     return b.data;
 }
 
-/* By the time that a sample took. */
+/* By the time of the last steps, of which some may have ended an epoch with fewer samples. */
 static double left_of(const ls_run_status *s, const ls_config *c, const tail *t) {
-    if (s->state != LS_RUN_RUNNING || !c || t->samples <= 0 || s->step > s->steps) return NAN;
+    if (s->state != LS_RUN_RUNNING || !c || t->ntimed <= 0 || s->step > s->steps) return NAN;
     const ls_batches b = ls_batches_of(c);
     uint64_t all = ls_batches_sum(&b, (uint64_t)s->steps);
     uint64_t done = ls_batches_sum(&b, (uint64_t)s->step);
-    return t->seconds / t->samples * (double)(all - done);
+    uint64_t before = s->step > t->ntimed ? ls_batches_sum(&b, (uint64_t)(s->step - t->ntimed)) : 0;
+    return t->seconds / (double)(done - before) * (double)(all - done);
 }
 
 void ls_run_status_unread(const char *run, ls_run_status *s_p) {

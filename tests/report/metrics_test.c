@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/transcript.h"
 #include "folder.h"
 #include "report/run_status.h"
 #include "test.h"
@@ -78,6 +79,34 @@ static int64_t integer(const ls_json *j, const char *key) {
     int64_t n = -1;
     assert_true(ls_json_integer(ls_json_get(j, key), &n));
     return n;
+}
+
+/* The rate that is shown is that of the samples that steps took: 8 of a batch of 16, at an epoch's
+ * end. */
+static void test_shown_rate(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_buf b = {0};
+    char shown[48], *path = ls_format("%s/shown.txt", run);
+    ls_config was = config;
+    config.log.every = 1;
+    config.train.batch = 16;
+    ls_transcript_begin();
+    ls_transcript_open(path, "begin");
+    ls_metrics *m = open_at((ls_logged){0});
+    ls_metrics_set_quiet(m);
+    for (int i = 1; i <= 3; i++) step(m, i);
+    close_well(m);
+    ls_transcript_end();
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    ls_buf_append(&b, "", 1);
+    snprintf(shown, sizeof shown, "  %.0f %s/s  ", 8 * ls_config_units(&config) / 0.25,
+             ls_config_unit(&config));
+    assert_int_equal(occurrences(b.data, shown), 3);
+    assert_non_null(strstr(b.data, "left 4:09")); /* 997 steps */
+    ls_buf_free(&b);
+    free(path);
+    config = was;
 }
 
 static void test_line(void **state) {
@@ -277,8 +306,8 @@ static void test_wide_loss(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_line),      TEST(test_diverged), TEST(test_wide_loss),
-        TEST(test_metrics),   TEST(test_no_peak),  TEST(test_cut),
-        TEST(test_full_disk), TEST(test_removed),  TEST(test_missing)};
+        TEST(test_line),    TEST(test_shown_rate), TEST(test_diverged), TEST(test_wide_loss),
+        TEST(test_metrics), TEST(test_no_peak),    TEST(test_cut),      TEST(test_full_disk),
+        TEST(test_removed), TEST(test_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
