@@ -36,8 +36,9 @@ struct ls_engine {
     pthread_cond_t work;
     bool ends;
     ls_error failed; /* its code is LS_OK as long as nothing has */
-    ls_reply **list; /* [n] those that have not ended, in the order in which they came */
+    ls_reply **list; /* [n] those that have not ended; those that wait by their turns */
     size_t n;
+    int64_t turn; /* the latest that has begun */
     ls_engine_counts counts;
 };
 
@@ -240,6 +241,7 @@ static void plan_prompts(ls_engine *g, step *s) {
         }
         running += waits;
         r->state = LS_REPLY_RUNS;
+        if (r->turn > g->turn) g->turn = r->turn;
         add_part(s, r, rows);
         if (g->counts.preempted > preempted) return; /* those wait for the next step */
     }
@@ -591,11 +593,19 @@ int64_t ls_engine_context(const ls_engine *g) { return g->o.context; }
 void ls_engine_lock(ls_engine *g) { pthread_mutex_lock(&g->lock); }
 void ls_engine_unlock(ls_engine *g) { pthread_mutex_unlock(&g->lock); }
 
+/* One that has begun, and given back its pages, has had an earlier turn. */
+static bool waits_longer(const ls_reply *r, const ls_reply *than) {
+    return r->state == LS_REPLY_WAITS && r->turn > than->turn;
+}
+
 void ls_engine_add(ls_engine *g, ls_reply *r) {
     r->begun_ns = ls_clock_ns();
     r->name = ls_page_name_start(r->adapter);
+    r->turn = g->turn + (int64_t)r->number;
     g->list = ls_grow(g->list, g->n, sizeof(ls_reply *));
-    g->list[g->n++] = r;
+    size_t at = g->n++;
+    for (; at > 0 && waits_longer(g->list[at - 1], r); at--) g->list[at] = g->list[at - 1];
+    g->list[at] = r;
     pthread_cond_signal(&g->work);
 }
 

@@ -1,7 +1,7 @@
 /* engine.h - writes the replies to many requests at a time, in a thread of its own.
  *
  * Each step computes one more token of all replies that are being written, and with the rest of its
- * rows parts of prompts, in the order in which they came. Keys and values are in pages (pages.h);
+ * rows parts of prompts, in the order of the queue. Keys and values are in pages (pages.h);
  * if there are none left, the newest reply gives its pages back, and is computed again later. None
  * of this changes a byte of a reply: its logits have the bits that they have alone
  * (ls_infer_texts()), and its random numbers depend on its seed, its number and the token's place.
@@ -53,8 +53,9 @@ int64_t ls_engine_context(const ls_engine *);
 void ls_engine_lock(ls_engine *);
 void ls_engine_unlock(ls_engine *);
 
-/* With the lock: adds the reply to the end of the queue. Its `left` is called when the engine no
- * longer uses it: when it has ended, or soon after it was dropped. */
+/* With the lock: adds the reply to the queue, in which requests take turns: the n-th reply of one,
+ * by its number, waits for n of another. Its `left` is called when the engine no longer uses it:
+ * when it has ended, or soon after it was dropped. */
 void ls_engine_add(ls_engine *, ls_reply *);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);

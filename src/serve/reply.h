@@ -82,6 +82,7 @@ typedef struct ls_reply {
     ls_constrained at;         /* where its text stands in the rule's constraint */
     bool dropped;              /* it is no longer needed */
     /* The engine's own: */
+    int64_t turn; /* when it begins, among those that wait */
     ls_page_view view;
     int64_t computed;  /* tokens whose keys and values are in the view */
     int64_t nnamed;    /* parts of the view's pages that have a name */

@@ -38,6 +38,7 @@ typedef struct held {
     ls_reply *reply;
     request *request;
     ls_worker_process *at; /* NULL: it waits */
+    int64_t turn;          /* as an engine has them */
     int lost;  /* workers that have died writing it, one after the other, without a token of it */
     int64_t n; /* its tokens when the last of them died */
 } held;
@@ -54,8 +55,9 @@ struct ls_reply_workers {
     bool ends;
     ls_error failed; /* code LS_OK: nothing has failed */
     uint64_t ids;
-    held *held; /* [nheld] in the order in which they came */
+    held *held; /* [nheld] those that wait by their turns */
     size_t nheld;
+    int64_t turn;       /* the latest that has begun */
     request **requests; /* [nrequests] */
     size_t nrequests;
     ls_engine_counts before; /* of workers that have died */
@@ -141,7 +143,9 @@ static void assign_waiting(ls_reply_workers *w) {
         held *h = &w->held[i];
         ls_worker_process *to = h->at ? NULL : ls_worker_list_choose(&w->workers, h->reply);
         if (!h->at && !to) return;
-        if (to) send_reply(h, to);
+        if (!to) continue;
+        if (h->turn > w->turn) w->turn = h->turn;
+        send_reply(h, to);
     }
 }
 
@@ -405,7 +409,11 @@ void ls_reply_workers_add(ls_reply_workers *w, uint64_t asked, ls_reply *r) {
     assert(q->id == asked);
     r->begun_ns = ls_clock_ns();
     w->held = ls_grow(w->held, w->nheld, sizeof *w->held);
-    w->held[w->nheld++] = (held){.id = ++w->ids, .reply = r, .request = q};
+    const held h = {.id = ++w->ids, .reply = r, .request = q, .turn = w->turn + (int64_t)r->number};
+    size_t at = w->nheld++;
+    for (; at > 0 && !w->held[at - 1].at && w->held[at - 1].turn > h.turn; at--)
+        w->held[at] = w->held[at - 1];
+    w->held[at] = h;
     q->nreplies++;
     wake(w);
 }

@@ -284,6 +284,37 @@ static void test_dropped(void **state) {
     close_model();
 }
 
+/* ls_reply.left: notes which ones left, one after the other. */
+static char in_order[REPLIES + 2];
+
+static void note_left(void *arg, ls_reply *r) {
+    in_order[strlen(in_order)] = (char)('a' + (r - ((asked *)arg)->replies));
+    ++((asked *)arg)->nleft;
+}
+
+/* A request of one text does not wait for all texts of one before it. */
+static void test_turns(void **state) {
+    (void)state;
+    open_small();
+    ls_engine *g = open_engine(1, 64, 100);
+    asked *x = LS_NEW(asked);
+    ls_engine_lock(g);
+    for (int i = 0; i < REPLIES; i++) {
+        make(x, i);
+        x->replies[i].left = note_left;
+        x->replies[i].arg = x;
+        if (i == 5) x->replies[i].number = 0; /* "f" is a request of its own */
+        if (i > 5) x->replies[i].number = (uint64_t)i - 6;
+        ls_engine_add(g, &x->replies[i]);
+    }
+    ls_engine_unlock(g);
+    wait_until_left(g, &x->nleft, REPLIES);
+    ls_engine_close(g);
+    assert_string_equal(in_order, "afgbhcide");
+    free_all(x);
+    close_model();
+}
+
 static void test_refused(void **state) {
     ls_engine *g = NULL;
     ls_error e = {0};
@@ -403,8 +434,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),  cmocka_unit_test(test_run),
         cmocka_unit_test(test_fewer_bits), cmocka_unit_test(test_guesses),
-        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_lost)};
+        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_lost)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder) +
            run_on(ndevices, devices, there, sizeof there / sizeof *there, make_folder,
                   remove_folder);
