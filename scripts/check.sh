@@ -1,8 +1,8 @@
 #!/bin/bash
 #     check.sh [sanitizers|slow]
-# Builds (warnings are errors), and runs the tests. The last line counts test functions of cmocka; a
-# program without test functions, a script and a build count as one each. Each skipped test prints
-# its reason.
+# Builds (warnings are errors where LOCKSTEP_WERROR=1), and runs the tests. The last line counts test
+# functions of cmocka; a program without test functions, a script and a build count as one each. Each
+# skipped test prints its reason.
 # With `sanitizers`, the tests run with the address and undefined-behaviour sanitizers (clang, whose
 # sanitizers are faster and find more), and, those with threads, with the thread sanitizer (gcc).
 # With `slow`, everything, with and without sanitizers: also the tests that take long
