@@ -609,6 +609,13 @@ void ls_engine_add(ls_engine *g, ls_reply *r) {
     pthread_cond_signal(&g->work);
 }
 
+int ls_engine_waiting(const ls_engine *g, int n) {
+    int waiting = 0;
+    for (size_t i = 0; i < g->n; i++)
+        waiting += g->list[i]->state == LS_REPLY_WAITS && g->list[i]->turn < g->turn + n;
+    return waiting;
+}
+
 bool ls_engine_failed(const ls_engine *g, ls_error *e) {
     if (g->failed.code != LS_OK && e) *e = g->failed;
     return g->failed.code != LS_OK;

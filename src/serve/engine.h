@@ -57,6 +57,9 @@ void ls_engine_unlock(ls_engine *);
  * by its number, waits for n of another. Its `left` is called when the engine no longer uses it:
  * when it has ended, or soon after it was dropped. */
 void ls_engine_add(ls_engine *, ls_reply *);
+/* With the lock: how many of those that wait come before the last of n replies that a request adds
+ * now. */
+int ls_engine_waiting(const ls_engine *, int n);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);
 /* With the lock: bytes of the model's file were lost, or the device failed. Replies stay as they

@@ -162,9 +162,10 @@ static void refuse_busy(ls_front *f, ls_http_answer *a) {
     a->nheaders = 1;
 }
 
-/* Is there room for n more replies in the queue? With the workers' lock. */
+/* Is there room for n more replies in the queue? Of a request with many only those count whose turn
+ * comes before that of the last of these. With the workers' lock. */
 static bool has_room(const ls_front *f, int n) {
-    int waiting = ls_reply_workers_count(f->workers).engine.waiting;
+    int waiting = ls_reply_workers_waiting(f->workers, n);
     return waiting == 0 || waiting + n <= f->o.queue;
 }
 

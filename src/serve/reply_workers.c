@@ -423,6 +423,14 @@ void ls_reply_workers_drop(ls_reply_workers *w, ls_reply *r) {
     if (!w->engine) wake(w);
 }
 
+int ls_reply_workers_waiting(const ls_reply_workers *w, int n) {
+    int waiting = 0;
+    if (w->engine) return ls_engine_waiting(w->engine, n);
+    for (size_t i = 0; i < w->nheld; i++)
+        waiting += !w->held[i].at && w->held[i].turn < w->turn + n;
+    return waiting;
+}
+
 /* `waiting` includes replies that wait for a worker. */
 ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *w) {
     if (w->engine) return (ls_reply_workers_counts){ls_engine_count(w->engine), 1, 0};

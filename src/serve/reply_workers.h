@@ -43,6 +43,8 @@ uint64_t ls_reply_workers_ask(ls_reply_workers *, ls_request_kind, const char *b
 void ls_reply_workers_add(ls_reply_workers *, uint64_t request, ls_reply *);
 /* With the lock: the reply is no longer needed. */
 void ls_reply_workers_drop(ls_reply_workers *, ls_reply *);
+/* With the lock: as ls_engine_waiting(). */
+int ls_reply_workers_waiting(const ls_reply_workers *, int n);
 /* With the lock. */
 ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *);
 /* Without the lock: bytes of the model's file were lost. */

@@ -307,6 +307,9 @@ static void test_turns(void **state) {
         if (i > 5) x->replies[i].number = (uint64_t)i - 6;
         ls_engine_add(g, &x->replies[i]);
     }
+    assert_int_equal(ls_engine_waiting(g, 1), 3);
+    assert_int_equal(ls_engine_waiting(g, 3), 7);
+    assert_int_equal(ls_engine_waiting(g, 9), REPLIES);
     ls_engine_unlock(g);
     wait_until_left(g, &x->nleft, REPLIES);
     ls_engine_close(g);
