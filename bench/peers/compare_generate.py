@@ -4,7 +4,8 @@
 
 LOCKSTEP is the program, PYTHON one that has xllamacpp, MODEL.gguf a model, which is also written with
 weights in Q8_0. Both programs are limited to the same cores, one and two, and generate with as many threads,
-after a prompt of 8 tokens and one of 512. Lockstep and llama.cpp alternate; a figure is the median over
+after a prompt of 8 tokens and one of 512. Lockstep with activations in f32, Lockstep with activations in int8, as
+llama.cpp has them, and llama.cpp alternate; a figure is the median over
 rounds, a token's time in a round the median of its tokens. Lockstep draws its tokens, llama.cpp takes
 the likeliest. OUT/generate.json has all samples, OUT/generate.md the table.
 """
@@ -16,6 +17,8 @@ import subprocess
 from beside_llama import HERE, file_of, options, write
 
 SHORT, LONG = 8, 512
+OURS = {"lockstep": "float", "lockstep, int8": "int8"}  # infer.activations
+SYSTEMS = (*OURS, "llama.cpp")
 
 
 def run(command, cores):
@@ -37,29 +40,35 @@ def prepare(o):
 
 def measure(o, file, folder, threads, prompt):
     cores = ",".join(str(c) for c in sorted(os.sched_getaffinity(0))[-threads:])
-    ours = run([o.lockstep, "bench", "generate", folder, "--prompt", str(prompt), "--tokens", str(o.tokens),
-                "--json"], cores)
-    theirs = run([o.python, os.path.join(HERE, "llama.py"), file, str(threads), str(prompt), str(o.tokens)], cores)
-    return {"lockstep": ours, "llama.cpp": theirs}
+    times = {system: run([o.lockstep, "bench", "generate", folder, "--prompt", str(prompt), "--tokens", str(o.tokens),
+                          "--set", f"infer.activations={activations}", "--json"], cores)
+             for system, activations in OURS.items()}
+    times["llama.cpp"] = run([o.python, os.path.join(HERE, "llama.py"), file, str(threads), str(prompt),
+                              str(o.tokens)], cores)
+    return times
 
 
 def median(samples, system, key):
     return statistics.median(s[system][key] for s in samples)
 
 
-def row(name, what, threads, ours, theirs, unit):
-    return (f"| {name} | {what} | {threads} | {unit / ours:.1f} | {unit / theirs:.1f} | {theirs / ours:.2f} |")
+def row(name, what, threads, times, unit):
+    """times: seconds of each of SYSTEMS."""
+    speeds = " | ".join(f"{unit / t:.1f}" for t in times)
+    ratios = " | ".join(f"{times[-1] / t:.2f}" for t in times[:-1])
+    return f"| {name} | {what} | {threads} | {speeds} | {ratios} |"
 
 
 def best_rows(name, what, key, unit, by_threads):
     """A row for each number of threads, and one for the better of each program."""
-    times = {t: [median(s, system, key) for system in ("lockstep", "llama.cpp")] for t, s in by_threads.items()}
-    lines = [row(name, what, t, *pair, unit) for t, pair in times.items()]
-    return lines + [row(name, what, "best", *(min(p[i] for p in times.values()) for i in (0, 1)), unit)]
+    times = {t: [median(s, system, key) for system in SYSTEMS] for t, s in by_threads.items()}
+    lines = [row(name, what, t, each, unit) for t, each in times.items()]
+    return lines + [row(name, what, "best", [min(of) for of in zip(*times.values())], unit)]
 
 
 def table(samples):
-    lines = ["| weights | | threads | lockstep, tokens/s | llama.cpp, tokens/s | ratio |", "|---|---|---|---|---|---|"]
+    speeds = " | ".join(f"{system}, tokens/s" for system in SYSTEMS)
+    lines = [f"| weights | | threads | {speeds} | ratio | ratio, int8 |", "|---" * (5 + len(SYSTEMS)) + "|"]
     for name, cases in samples.items():
         lines += best_rows(name, f"token after {SHORT}", "token_seconds", 1, cases[SHORT])
         lines += best_rows(name, f"token after {LONG}", "token_seconds", 1, cases[LONG])
