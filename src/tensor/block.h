@@ -59,6 +59,12 @@ typedef struct ls_stored {
     bool int8;          /* products quantize their other operand (int8.h) */
 } ls_stored;
 
+/* Are strips of this type in groups (kernels/strips.h), which products of some rows read, too? */
+static inline bool ls_strips_in_groups(ls_block_type t) {
+    return t == LS_BLOCK_Q8_0 || t == LS_BLOCK_Q4_0 || t == LS_BLOCK_Q4_1 || t == LS_BLOCK_BF16 ||
+           t == LS_BLOCK_F16;
+}
+
 /* y = the values of n blocks at x, which is aligned to 2 bytes. A scale that is NaN gives NaN. */
 typedef void ls_unpack_kernel(int64_t n, const uint8_t *x, float *y);
 

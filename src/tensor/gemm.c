@@ -102,7 +102,7 @@ static ahead weights_ahead(const ls_gemm_job *g, panel of) {
     const ls_weight_matrix *w = &g->w;
     ls_block_type t = w->rows.type;
     bool across = !w->transposed;
-    if (!across && w->rows.strips) return (ahead){0};
+    if (!across && w->rows.strips && ls_strips_in_groups(t)) return (ahead){0};
     int64_t elements = ls_block_elements(t);
     int64_t row = across ? of.p : w->first + of.j, col = across ? w->first + of.j : of.p;
     int64_t first = (row * w->width + col) / elements * elements;
@@ -223,8 +223,8 @@ static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of
     enum { BLOCK = 32 };
     const ls_weight_matrix *w = &g->w;
     int64_t first = w->first + of.j, whole = w->end / LS_GEMV_GROUP * LS_GEMV_GROUP;
-    if (g->bf16 || !w->rows.strips || of.n != k->tile_n || first % k->strip_rows ||
-        first + of.n > whole || of.p % BLOCK || of.depth % BLOCK)
+    if (g->bf16 || !w->rows.strips || !ls_strips_in_groups(w->rows.type) || of.n != k->tile_n ||
+        first % k->strip_rows || first + of.n > whole || of.p % BLOCK || of.depth % BLOCK)
         return false;
     k->unpack_strips(&(ls_strip_part){.type = w->rows.type,
                                       .strips = w->rows.strips,
@@ -425,8 +425,9 @@ static void split_run(void *arg, int thread, int nthreads) {
 static bool is_some(const ls_compute *c, const ls_gemm_job *g) {
     const ls_weight_matrix *w = &g->w;
     return g->M > 1 && g->M <= LS_GEMM_SOME && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
-           w->transposed && w->rows.data && w->rows.strips && w->first % LS_GEMV_GROUP == 0 &&
-           g->K == w->width && LS_GEMM_SOME * g->K <= LS_GEMM_WORK &&
+           w->transposed && w->rows.data && w->rows.strips && ls_strips_in_groups(w->rows.type) &&
+           w->first % LS_GEMV_GROUP == 0 && g->K == w->width &&
+           LS_GEMM_SOME * g->K <= LS_GEMM_WORK &&
            (g->M <= LS_GEMV_FEW || g->N >= LS_GEMV_GROUP * c->nthreads);
 }
 

@@ -126,9 +126,8 @@ void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
 
 bool ls_gemv_has_strips(ls_block_type t, int64_t C) {
     enum { GROUP = 32 };
-    bool known = t == LS_BLOCK_Q8_0 || t == LS_BLOCK_Q4_0 || t == LS_BLOCK_Q4_1 ||
-                 t == LS_BLOCK_BF16 || t == LS_BLOCK_F16;
-    return known && C % GROUP == 0;
+    int64_t elements = ls_block_elements(t);
+    return t != LS_BLOCK_F32 && C % (elements > 1 ? elements : GROUP) == 0;
 }
 
 typedef struct strips_job {

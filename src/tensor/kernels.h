@@ -230,7 +230,8 @@ typedef struct ls_kernels {
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
     /* out [depth, n]: value k + i of row v + j is out[i * n + j], as pack_b() has it, with the bits
-     * of unpack. tile_n is a multiple of strip_rows. */
+     * of unpack. tile_n is a multiple of strip_rows. Types of this, gemv_few and gemm_some:
+     * ls_strips_in_groups(). */
     int strip_rows;
     void (*unpack_strips)(const ls_strip_part *, float *out);
     /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_PAGE. Columns

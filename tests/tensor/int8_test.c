@@ -285,7 +285,7 @@ static void alone(const ls_compute *c, const problem *p, bool bias) {
 }
 
 static void check(const ls_compute *c, ls_block_type t, const int64_t size[3], int kind) {
-    for (int strips = 0; strips < (ls_gemv_has_strips(t, 64) ? 2 : 1); strips++) {
+    for (int strips = 0; strips < (ls_gemv_has_strips(t, size[2]) ? 2 : 1); strips++) {
         problem p = make(c, t, size, strips, kind);
         product(c, &p, LS_GEMM_ADD);
         alone(c, &p, false);

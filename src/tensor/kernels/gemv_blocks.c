@@ -1,5 +1,5 @@
 /* gemv_blocks.c - products of one row with rows of blocks of 32 numbers of four or eight bits: see
- * gemv_blocks.h. Other blocks: gemv_bits.c.
+ * gemv_blocks.h. Other blocks: gemv_lanes.c.
  *
  * A number is scaled to the bits of kernels/unpack.c: the product of a scale of 16 bits and a
  * number of at most 8 bits is exact, so d q + m is one multiply-add.

@@ -18,22 +18,19 @@ typedef void ls_gemv_rows(int strips, int64_t C, const float *x, const uint8_t *
 
 /* 2 or LS_GEMV_STRIPS strips: gemv_blocks.c. */
 ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
-/* 2 strips: gemv_bits.c. */
-ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), LS_K(gemv_rows_q5_k),
-    LS_K(gemv_rows_q6_k), LS_K(gemv_rows_q3_k), LS_K(gemv_rows_q2_k), LS_K(gemv_rows_iq4_nl),
-    LS_K(gemv_rows_iq4_xs);
+#ifdef V_PAIRS
+/* Products in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
+ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
+#endif
+
+/* The rows of LS_GEMV_LANE_STRIPS strips from row v on, from the chains in y, which it completes:
+ * gemv_lanes.c, for types without rows above. */
+enum { LS_GEMV_LANE_STRIPS = 2 };
+void LS_K(gemv_lane_rows)(const ls_gemv_table_job *, int64_t v);
 
 /* From the chains in y, which it completes; returns how many of the rows the strips have. Types:
  * gemv_strips.c. */
 int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
-
-#ifdef V_PAIRS
-/* Products in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
-ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
-ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_rows_q4_k_bf16),
-    LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16), LS_K(gemv_rows_q3_k_bf16),
-    LS_K(gemv_rows_q2_k_bf16), LS_K(gemv_rows_iq4_nl_bf16), LS_K(gemv_rows_iq4_xs_bf16);
-#endif
 
 /* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of
  * this one (LS_SUM_BLOCK in kernels.h). */

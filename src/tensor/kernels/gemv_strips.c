@@ -1,5 +1,6 @@
 /* gemv_strips.c - strips.h: strips are written, and multiplied with one row, or with two or three:
  * as fast as memory delivers them. */
+#include "tensor/kernels/block_lanes.h"
 #include "tensor/kernels/strips.h"
 
 /* ---- writing ---- */
@@ -21,6 +22,10 @@ static void put_words(const uint8_t *from, int64_t stride, int n, uint8_t *to) {
 }
 
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to) {
+    if (!ls_strips_in_groups(type)) {
+        LS_K(lanes_strips)(type, V, C, from, to);
+        return;
+    }
     const layout l = layout_of(type);
     const int64_t stride = C / GROUP * l.nbytes, strip = LS_LANES * stride;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= V; v += STRIPS * LS_LANES, from += STRIPS * strip)

@@ -217,8 +217,8 @@ static void half_product(const ls_gemv_table_job *whole) {
 typedef struct block_rows {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *rows[2]; /* in f32, in bf16 */
-    int strips;            /* the most that `rows` takes */
+    ls_gemv_rows *rows[2]; /* in f32, in bf16; NULL: ls_gemv_lane_rows */
+    int strips;            /* the most that are computed together */
 } block_rows;
 
 #ifdef V_PAIRS
@@ -229,21 +229,25 @@ typedef struct block_rows {
     { LS_K(gemv_rows_##type), NULL }
 #endif
 
+static block_rows by_lanes(int64_t elements, int64_t nbytes, ls_unpack_kernel *unpack) {
+    return (block_rows){elements, nbytes, unpack, .strips = LS_GEMV_LANE_STRIPS};
+}
+
 static block_rows rows_of(ls_block_type type) {
     enum { MOST = LS_GEMV_STRIPS };
     switch (type) {
     case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), BOTH(q8_0), MOST};
     case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), BOTH(q4_0), MOST};
     case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), BOTH(q4_1), MOST};
-    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), BOTH(q5_0), 2};
-    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), BOTH(q5_1), 2};
-    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), BOTH(q4_k), 2};
-    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), BOTH(q5_k), 2};
-    case LS_BLOCK_Q3_K: return (block_rows){256, 110, LS_K(unpack_q3_k), BOTH(q3_k), 2};
-    case LS_BLOCK_Q2_K: return (block_rows){256, 84, LS_K(unpack_q2_k), BOTH(q2_k), 2};
-    case LS_BLOCK_IQ4_NL: return (block_rows){32, 18, LS_K(unpack_iq4_nl), BOTH(iq4_nl), 2};
-    case LS_BLOCK_IQ4_XS: return (block_rows){256, 136, LS_K(unpack_iq4_xs), BOTH(iq4_xs), 2};
-    default: return (block_rows){256, 210, LS_K(unpack_q6_k), BOTH(q6_k), 2};
+    case LS_BLOCK_Q5_0: return by_lanes(32, 22, LS_K(unpack_q5_0));
+    case LS_BLOCK_Q5_1: return by_lanes(32, 24, LS_K(unpack_q5_1));
+    case LS_BLOCK_Q4_K: return by_lanes(256, 144, LS_K(unpack_q4_k));
+    case LS_BLOCK_Q5_K: return by_lanes(256, 176, LS_K(unpack_q5_k));
+    case LS_BLOCK_Q3_K: return by_lanes(256, 110, LS_K(unpack_q3_k));
+    case LS_BLOCK_Q2_K: return by_lanes(256, 84, LS_K(unpack_q2_k));
+    case LS_BLOCK_IQ4_NL: return by_lanes(32, 18, LS_K(unpack_iq4_nl));
+    case LS_BLOCK_IQ4_XS: return by_lanes(256, 136, LS_K(unpack_iq4_xs));
+    default: return by_lanes(256, 210, LS_K(unpack_q6_k));
     }
 }
 
@@ -273,13 +277,16 @@ static void block_product(const ls_gemv_table_job *j) {
     const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
     int64_t v = 0;
     begin_chains(j);
-    if (j->w.strips) v = LS_K(gemv_strip_rows)(j);
+    if (j->w.strips && b.rows[0]) v = LS_K(gemv_strip_rows)(j);
     /* The strips that follow are prefetched while these are computed. */
     const int64_t begin = b.strips * LS_LANES * row, left = (V - v) * row;
     gemv_prefetch(w + v * row, left < begin ? left : begin, 0);
     for (int strips = b.strips; strips >= 2; strips /= 2)
         for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
-            b.rows[j->bf16](strips, C, j->x, w + v * row, j->y + v);
+            if (b.rows[0])
+                b.rows[j->bf16](strips, C, j->x, w + v * row, j->y + v);
+            else
+                LS_K(gemv_lane_rows)(j, v);
     for (; v < V; v += LS_LANES) widened_rows(&b, j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }
 

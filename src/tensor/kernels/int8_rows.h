@@ -11,8 +11,8 @@
 #ifndef LS_TENSOR_KERNELS_INT8_ROWS_H
 #define LS_TENSOR_KERNELS_INT8_ROWS_H
 
+#include "tensor/kernels/block_lanes.h"
 #include "tensor/kernels/gemv_blocks.h"
-#include "tensor/kernels/int8_lanes.h"
 
 #if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
 #define LS_INT8_VNNI
@@ -20,19 +20,13 @@ void LS_K(int8_rows_vnni)(const ls_int8_job *);
 #endif
 
 enum {
-    WORDS = LS_INT8_WORDS,
+    WORDS = LS_LANE_WORDS,
     SIXTEEN = 16,
     REGISTERS = LS_LANES / LS_VR,           /* of a strip */
     CHAINS = LS_INT8_ROWS * LS_LANES,       /* of a panel and a strip */
     STRIP_BYTES = LS_LANES * LS_INT8_GROUP, /* the most of a block of a strip */
     AHEAD = 8192                            /* bytes of strips that are prefetched */
 };
-
-/* The numbers of a type: in b_dot, 0 to `most`; less `middle`; their scales. */
-typedef struct numbers {
-    int most, middle;
-    bool affine, halves; /* with minima; each half of a group has a scale of its own */
-} numbers;
 
 /* Scales of the rows of a register. */
 typedef struct scales {
@@ -50,14 +44,14 @@ INLINE vr add_products(vr chain, vr d, const ls_int8_block *x, vsum sum, int32_t
 }
 
 /* Continues a row's chain with the sum of a group that has one scale. */
-INLINE void add_sum(numbers t, scales s, const ls_int8_block *x, vsum sum, float *chain) {
+INLINE void add_sum(ls_lane_type t, scales s, const ls_int8_block *x, vsum sum, float *chain) {
     vr y = add_products(r_load(chain), s.d[0], x, sum, t.middle * x->sum);
     if (t.affine) y = r_fma(s.m[0], r_set1(x->shift), y);
     r_store(chain, y);
 }
 
 /* The same with scales for each half. */
-INLINE void add_halves(numbers t, scales s, const ls_int8_block *x, const vb w[WORDS],
+INLINE void add_halves(ls_lane_type t, scales s, const ls_int8_block *x, const vb w[WORDS],
                        float *chain) {
     vsum first = b_dot(t.most, WORDS / 2, w, x->q);
     vsum second = b_dot(t.most, WORDS / 2, w + WORDS / 2, x->q + LS_INT8_GROUP / 2);
@@ -88,7 +82,7 @@ INLINE void unit_config(int64_t R, ls_amx_config *c) {
     c->rows[6] = WORDS;
 }
 
-INLINE void add_group_of_unit(numbers t, const vb w[WORDS], scales s, panel p, float *chains) {
+INLINE void add_group_of_unit(ls_lane_type t, const vb w[WORDS], scales s, panel p, float *chains) {
     _Alignas(64) int32_t sums[LS_INT8_ROWS][LS_VR];
     LS_AMX_LOAD(6, w, sizeof *w);
     const int64_t last = (p.R - 1) / SIXTEEN * SIXTEEN;
@@ -104,7 +98,7 @@ INLINE void add_group_of_unit(numbers t, const vb w[WORDS], scales s, panel p, f
 }
 #endif
 
-INLINE void add_group(numbers t, const vb w[WORDS], scales s, panel p, float *chains) {
+INLINE void add_group(ls_lane_type t, const vb w[WORDS], scales s, panel p, float *chains) {
 #ifdef LS_INT8_AMX
     if (!t.halves) {
         add_group_of_unit(t, w, s, p, chains);
@@ -166,7 +160,7 @@ INLINE void strips_q8_0(const uint8_t *p, panel x, float *chains) {
         const uint8_t *words = p + i / REGISTERS * WORDS * 4 * LS_LANES + i % REGISTERS * 4 * LS_VR;
         vb w[WORDS];
         UNROLL for (int k = 0; k < WORDS; k++) w[k] = b_signed(b_load(words + k * 4 * LS_LANES));
-        add_group((numbers){.most = 128, .middle = LS_B_MIDDLE}, w,
+        add_group((ls_lane_type){.most = 128, .middle = LS_B_MIDDLE}, w,
                   (scales){.d = {r_load(d + i * LS_VR)}}, x, chains);
     }
 }
@@ -186,8 +180,8 @@ INLINE void strips_q4_0(const uint8_t *p, panel x, float *chains) {
     for (int i = 0; i < STRIPS * REGISTERS; i++, chains += x.R * LS_VR) {
         vb w[WORDS];
         nibbles_at(p + STRIPS * SCALES, i, w);
-        add_group((numbers){.most = 15, .middle = 8}, w, (scales){.d = {r_load(d + i * LS_VR)}}, x,
-                  chains);
+        add_group((ls_lane_type){.most = 15, .middle = 8}, w,
+                  (scales){.d = {r_load(d + i * LS_VR)}}, x, chains);
     }
 }
 
@@ -198,7 +192,7 @@ INLINE void strips_q4_1(const uint8_t *p, panel x, float *chains) {
     for (int i = 0; i < STRIPS * REGISTERS; i++, chains += x.R * LS_VR) {
         vb w[WORDS];
         nibbles_at(p + 2 * STRIPS * SCALES, i, w);
-        add_group((numbers){.most = 15, .affine = true}, w,
+        add_group((ls_lane_type){.most = 15, .affine = true}, w,
                   (scales){.d = {r_load(d + i * LS_VR)}, .m = {r_load(m + i * LS_VR)}}, x, chains);
     }
 }
@@ -231,13 +225,7 @@ INLINE int64_t all_strips(const ls_int8_job *j, int64_t R) {
 
 /* ---- rows as files have them ---- */
 
-/* A type's blocks. */
-typedef struct blocks {
-    int64_t elements, nbytes;
-    ls_int8_unpack *unpack;
-} blocks;
-
-INLINE void lanes_add(numbers t, const ls_int8_lanes *lanes, panel x, float *chains) {
+INLINE void lanes_add(ls_lane_type t, const ls_block_lanes *lanes, panel x, float *chains) {
     for (int i = 0; i < REGISTERS; i++, chains += x.R * LS_VR) {
         scales s = {.d = {r_load(lanes->d[0] + i * LS_VR)}};
         if (t.halves) s.d[1] = r_load(lanes->d[1] + i * LS_VR);
@@ -245,100 +233,85 @@ INLINE void lanes_add(numbers t, const ls_int8_lanes *lanes, panel x, float *cha
         if (t.affine && t.halves) s.m[1] = r_load(lanes->m[1] + i * LS_VR);
         vb w[WORDS];
         UNROLL for (int k = 0; k < WORDS; k++) {
-            w[k] = b_load(lanes->words[k] + i * 4 * LS_VR);
+            w[k] = b_load((const uint8_t *)lanes->words[k] + i * 4 * LS_VR);
             if (t.most == 128) w[k] = b_signed(w[k]);
         }
         add_group(t, w, s, x, chains);
     }
 }
 
+/* Where 16 rows from v on begin. */
+typedef struct where {
+    const uint8_t *p;
+    int64_t stride, step; /* between rows, or LS_IN_STRIP; between blocks */
+} where;
+
+INLINE where rows_at(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v) {
+    const int64_t row = j->C / t.elements * t.nbytes;
+    if (strips)
+        return (where){(const uint8_t *)j->w.strips + v * row, LS_IN_STRIP, LS_LANES * t.nbytes};
+    return (where){(const uint8_t *)j->w.data + v * row, row, t.nbytes};
+}
+
 /* At most 16 rows from v on; `copy` has room for a block of each if there are fewer. */
-INLINE void sixteen_rows(const ls_int8_job *j, numbers t, blocks b, int64_t v, uint8_t *copy) {
-    const int64_t nblocks = j->C / b.elements, stride = nblocks * b.nbytes;
-    const int64_t ngroups = b.elements / LS_INT8_GROUP;
+INLINE void sixteen_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v,
+                         uint8_t *copy) {
+    const int64_t ngroups = t.elements / LS_INT8_GROUP;
     const int64_t n = j->V - v < LS_LANES ? j->V - v : LS_LANES;
-    const uint8_t *p = (const uint8_t *)j->w.data + v * stride;
+    where w = rows_at(j, t, strips && n == LS_LANES, v);
     float chains[CHAINS];
-    ls_int8_lanes lanes[LS_INT8_GROUPS];
+    ls_block_lanes lanes[LS_LANE_GROUPS];
     begin_chains(j, v, n, chains);
-    for (int64_t i = 0; i < nblocks; i++, p += b.nbytes) {
+    for (int64_t i = 0; i < j->C / t.elements; i++, w.p += w.step) {
         for (int64_t r = 0; r < n && n < LS_LANES; r++)
-            memcpy(copy + r * b.nbytes, p + r * stride, (size_t)b.nbytes);
+            memcpy(copy + r * t.nbytes, w.p + r * w.stride, (size_t)t.nbytes);
         if (n == LS_LANES)
-            b.unpack(p, stride, lanes);
+            t.unpack(w.p, w.stride, lanes);
         else
-            b.unpack(copy, b.nbytes, lanes);
-        if (v + 2 * LS_LANES <= j->V)
-            gemv_prefetch((const uint8_t *)j->w.data + (v + LS_LANES) * stride, LS_LANES * b.nbytes,
-                          i);
+            t.unpack(copy, t.nbytes, lanes);
+        if (w.stride == LS_IN_STRIP)
+            gemv_prefetch(w.p + AHEAD, w.step, 0);
+        else if (v + 2 * LS_LANES <= j->V)
+            gemv_prefetch((const uint8_t *)j->w.data + (v + LS_LANES) * w.stride,
+                          LS_LANES * t.nbytes, i);
         for (int64_t g = 0; g < ngroups; g++)
             lanes_add(t, &lanes[g], (panel){j->R, j->x + (i * ngroups + g) * j->R}, chains);
     }
     end_chains(j, v, n, chains);
 }
 
-INLINE void each_rows(const ls_int8_job *j, numbers t, blocks b, int64_t v) {
+INLINE void each_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v) {
     uint8_t copy[LS_LANES * 256] = {0};
-    for (; v < j->V; v += LS_LANES) sixteen_rows(j, t, b, v, copy);
+    if (t.most == 128) t.middle = LS_B_MIDDLE;
+    for (; v < j->V; v += LS_LANES) sixteen_rows(j, t, strips, v, copy);
 }
 
-INLINE void all_rows(const ls_int8_job *j, int64_t v) {
+/* strips: rows from v on are in strips. */
+INLINE void all_rows(const ls_int8_job *j, bool strips, int64_t v) {
     switch (j->w.type) {
-    case LS_BLOCK_Q8_0:
-        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
-                  (blocks){32, 34, LS_K(int8_lanes_q8_0)}, v);
-        break;
-    case LS_BLOCK_Q4_0:
-        each_rows(j, (numbers){.most = 15, .middle = 8}, (blocks){32, 18, LS_K(int8_lanes_q4_0)},
-                  v);
-        break;
-    case LS_BLOCK_Q4_1:
-        each_rows(j, (numbers){.most = 15, .affine = true}, (blocks){32, 20, LS_K(int8_lanes_q4_1)},
-                  v);
-        break;
-    case LS_BLOCK_Q5_0:
-        each_rows(j, (numbers){.most = 31, .middle = 16}, (blocks){32, 22, LS_K(int8_lanes_q5_0)},
-                  v);
-        break;
-    case LS_BLOCK_Q5_1:
-        each_rows(j, (numbers){.most = 31, .affine = true}, (blocks){32, 24, LS_K(int8_lanes_q5_1)},
-                  v);
-        break;
-    case LS_BLOCK_Q4_K:
-        each_rows(j, (numbers){.most = 15, .affine = true},
-                  (blocks){256, 144, LS_K(int8_lanes_q4_k)}, v);
-        break;
-    case LS_BLOCK_Q5_K:
-        each_rows(j, (numbers){.most = 31, .affine = true},
-                  (blocks){256, 176, LS_K(int8_lanes_q5_k)}, v);
-        break;
-    case LS_BLOCK_Q3_K:
-        each_rows(j, (numbers){.most = 7, .middle = 4, .halves = true},
-                  (blocks){256, 110, LS_K(int8_lanes_q3_k)}, v);
-        break;
-    case LS_BLOCK_Q2_K:
-        each_rows(j, (numbers){.most = 3, .affine = true, .halves = true},
-                  (blocks){256, 84, LS_K(int8_lanes_q2_k)}, v);
-        break;
-    case LS_BLOCK_IQ4_NL:
-        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
-                  (blocks){32, 18, LS_K(int8_lanes_iq4_nl)}, v);
-        break;
-    case LS_BLOCK_IQ4_XS:
-        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
-                  (blocks){256, 136, LS_K(int8_lanes_iq4_xs)}, v);
-        break;
-    default:
-        each_rows(j, (numbers){.most = 63, .middle = 32, .halves = true},
-                  (blocks){256, 210, LS_K(int8_lanes_q6_k)}, v);
-        break;
+#define EACH(type)                                                                                 \
+    case type: each_rows(j, lane_type_of(type), strips, v); break
+        EACH(LS_BLOCK_Q8_0);
+        EACH(LS_BLOCK_Q4_0);
+        EACH(LS_BLOCK_Q4_1);
+        EACH(LS_BLOCK_Q5_0);
+        EACH(LS_BLOCK_Q5_1);
+        EACH(LS_BLOCK_Q4_K);
+        EACH(LS_BLOCK_Q5_K);
+        EACH(LS_BLOCK_Q3_K);
+        EACH(LS_BLOCK_Q2_K);
+        EACH(LS_BLOCK_IQ4_NL);
+        EACH(LS_BLOCK_IQ4_XS);
+#undef EACH
+    default: each_rows(j, lane_type_of(LS_BLOCK_Q6_K), strips, v); break;
     }
 }
 
 INLINE void int8_rows(const ls_int8_job *j) {
+    const bool strips = j->w.strips, groups = strips && ls_strips_in_groups(j->w.type);
     int64_t v = 0;
-    if (j->w.strips) v = j->R == 1 ? all_strips(j, 1) : all_strips(j, j->R);
-    all_rows(j, v);
+    if (groups) v = j->R == 1 ? all_strips(j, 1) : all_strips(j, j->R);
+    all_rows(j, strips && !groups, v);
 }
 
 #endif

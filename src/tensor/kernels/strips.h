@@ -1,12 +1,12 @@
-/* strips.h - tables of blocks of 32, or of 32 values in 16 bits, whose bytes are stored a second
- * time, in the order in which products read them.
+/* strips.h - tables whose bytes are stored a second time, in the order in which products read them.
  *
- * Rows are stored in groups of LS_GEMV_STRIPS strips of sixteen rows. A group has its rows' blocks
- * one after the other; a block of a group has the scales of all strips (16 x f16: one of each row;
- * then the minima, if there are any), then the words of each strip (a word: four bytes of each
- * row). So a row is a lane, as in gemv_blocks.c, but nothing has to be transposed, and all is read
- * once, from the first byte to the last. Rows that do not fill a group are not stored: gemv_table.c
- * reads them as the file has them.
+ * Most types have strips of sixteen rows, one after the other (block_lanes.h). Those that
+ * ls_strips_in_groups() names have what products of some rows read as well: groups of
+ * LS_GEMV_STRIPS strips. A group has its rows' blocks one after the other; a block of a group has
+ * the scales of all strips (16 x f16: one of each row; then the minima, if there are any), then the
+ * words of each strip (a word: four bytes of each row). So a row is a lane, as in gemv_blocks.c,
+ * but nothing has to be transposed, and all is read once, from the first byte to the last. Rows
+ * that do not fill a group are not stored: gemv_table.c reads them as the file has them.
  *
  * A number is scaled to the bits of kernels/unpack.c, as in gemv_blocks.c.
  */
