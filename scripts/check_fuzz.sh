@@ -85,6 +85,10 @@ chats='{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":
 python3 tests/weights/write_gguf.py >"$seeds/gguf/llama"
 for kind in gpt2 llama; do python3 tests/weights/write_gguf.py $kind >"$seeds/gguf/tokenizer-$kind"; done
 { printf '\002'; cat "$seeds/gguf/llama"; } >"$seeds/weights/llama"
+for family in gemma3 smollm3; do
+    python3 tests/weights/write_gguf.py $family >"$seeds/gguf/$family"
+    { printf '\002'; cat "$seeds/gguf/$family"; } >"$seeds/weights/$family"
+done
 for family in llama qwen2; do
     printf '\000{"model_type":"%s","hidden_size":8,"intermediate_size":4,"num_hidden_layers":2,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"max_position_embeddings":9,"rms_norm_eps":1e-5,"hidden_act":"silu","vocab_size":7,"eos_token_id":[1,2],"bos_token_id":null,"tie_word_embeddings":true' $family >"$seeds/weights/$family.json"
 done

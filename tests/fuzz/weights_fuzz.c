@@ -3,7 +3,50 @@
  * and its weights can be read. */
 #include "fuzz.h"
 #include "weights/config_json.h"
+#include "weights/gguf_model.h"
 #include "weights/weights.h"
+#include "weights/write_model.h"
+
+static ls_status zeros(const void *arg, const ls_name *n, int64_t first, int64_t end, float *x,
+                       ls_error *e) {
+    (void)arg;
+    (void)e;
+    memset(x, 0, (size_t)((end - first) * (n->ndims > 1 ? n->dims[1] : 1)) * sizeof *x);
+    return LS_OK;
+}
+
+/* A small model as a GGUF file, and again: the same, or GGUF can't say it. A window becomes a
+ * context of its length, where GGUF has no key for it, and a factor of 1 is none. */
+static void write_gguf(const ls_architecture *a) {
+    static char path[] = "/tmp/lockstep-fuzz-gguf-XXXXXX";
+    static int made = -1;
+    ls_architecture want = *a;
+    ls_model_source s = {.arch = a, .rows = zeros};
+    ls_gguf_writer writer = {0};
+    ls_weights w = {0};
+    ls_error e = {0};
+    if (ls_architecture_count(a) > 1 << 14 || a->layers > 40) return;
+    if (made < 0) made = mkstemp(path);
+    FUZZ_CHECK(made >= 0);
+    unlink(path);
+    ls_status status = ls_write_gguf(&s, path, LS_BLOCK_F32, &writer, &e);
+    ls_gguf_writer_free(&writer);
+    FUZZ_CHECK(status == LS_OK || e.msg[0]);
+    if (status != LS_OK) return;
+    status = ls_weights_open(path, &w, &e);
+    if (status != LS_OK) fprintf(stderr, "%s\n", e.msg);
+    FUZZ_CHECK(status == LS_OK);
+    want.context = ls_architecture_positions(a);
+    if (!a->gemma && a->window && a->window < a->context) want.context = a->window;
+    if (!a->gemma) want.window = 0;
+    bool divides = a->rope.type == LS_ROPE_LINEAR || a->rope.type == LS_ROPE_LLAMA3;
+    if (divides && (float)a->rope.factor == 1)
+        want.rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = a->rope.base};
+    char *difference = ls_architecture_difference(&want, &w.arch);
+    if (difference) fprintf(stderr, "%s\n", difference);
+    FUZZ_CHECK(!difference);
+    ls_weights_close(&w);
+}
 
 static void read_config(const char *text, size_t nbytes) {
     ls_json *o = NULL;
@@ -22,6 +65,7 @@ static void read_config(const char *text, size_t nbytes) {
     char *difference = ls_architecture_difference(&a, &again);
     FUZZ_CHECK(!difference);
     FUZZ_CHECK(a.neos == again.neos && a.bos == again.bos && a.pad == again.pad);
+    write_gguf(&a);
 }
 
 /* A directory with files "a" of tensors a and b, and "c" of tensor c. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the smallest GGUF file of a llama, laid out by hand, to standard output: for fuzzers, and for
 the documents' commands. With the word gpt2 or llama, it has a tokenizer of that kind and no tensors; with
-the word whole, a tokenizer and tensors."""
+the word whole, a tokenizer and tensors; with gemma3 or smollm3, it is a model of this family."""
 import struct
 import sys
 
@@ -49,20 +49,35 @@ def tokenizer(model):
 
 
 WORD = sys.argv[1] if len(sys.argv) > 1 else ""
-if WORD == "whole":
+FAMILY = WORD if WORD in ("gemma3", "smollm3") else "llama"
+more = []
+if FAMILY == "gemma3":
+    SIZES.update(block_count=2)
+    TENSORS[1:1] = [("blk.0.attn_q_norm", (2,)), ("blk.0.attn_k_norm", (2,)), ("blk.0.post_attention_norm", (4,)),
+                    ("blk.0.post_ffw_norm", (4,))]
+    more = [u32("gemma3.attention.sliding_window", 3), u32("gemma3.attention.sliding_window_pattern", 2),
+            text("gemma3.rope.freq_base_swa") + struct.pack("<If", 6, 100), array("lockstep.norms", 6, "f", [0.1] * 44)]
+elif FAMILY == "smollm3":
+    SIZES.update(block_count=4)
+    more = [text("smollm3.rope.scaling.type") + struct.pack("<I", 8) + text("yarn"),
+            text("smollm3.rope.scaling.factor") + struct.pack("<If", 6, 2)]
+if FAMILY != "llama":
+    blocks = [(n.replace("blk.0", f"blk.{i}"), d) for i in range(SIZES["block_count"]) for n, d in TENSORS if "blk" in n]
+    TENSORS = [TENSORS[0], *blocks, TENSORS[-1]]
+elif WORD == "whole":
     TENSORS[0] = ("token_embd", (4, 100))
     SIZES["context_length"] = 64
 elif WORD:
     SIZES, TENSORS = {}, []
-keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"), u32("general.alignment", 8)]
-keys += [u32(f"llama.{k}", v) for k, v in SIZES.items()]
-keys += [u32("llama.attention.head_count", 2)]
-keys += [text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)]
+keys = [text("general.architecture") + struct.pack("<I", 8) + text(FAMILY), u32("general.alignment", 8)]
+keys += [u32(f"{FAMILY}.{k}", v) for k, v in SIZES.items()]
+keys += [u32(f"{FAMILY}.attention.head_count", 2)]
+keys += [text(f"{FAMILY}.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5), *more]
 if WORD == "whole":
     keys += [text("tokenizer.chat_template") + struct.pack("<I", 8) +
              text("{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}assistant "),
              u32("tokenizer.ggml.eos_token_id", 0)]
-if WORD:
+if WORD and FAMILY == "llama":
     keys += tokenizer("gpt2" if WORD == "whole" else WORD)
 tensors, data = b"", b""
 for name, dims in TENSORS:
