@@ -110,9 +110,11 @@ static ls_status take_eos(reader *r, ls_architecture *a) {
     a->neos = 0;
     size_t n = ls_json_is_array(v) ? ls_json_count(v) : 1;
     if (n > LS_MAX_EOS) return fail_value(r, key, "it has too many tokens");
-    for (size_t i = 0; i < n; i++)
-        if (!ls_json_integer(ls_json_is_array(v) ? ls_json_at(v, i) : v, &a->eos[a->neos++]))
+    for (size_t i = 0; i < n; i++) {
+        if (!ls_json_integer(ls_json_is_array(v) ? ls_json_at(v, i) : v, &a->eos[a->neos]))
             return fail_value(r, key, "it must be an integer or a list of integers");
+        a->neos += a->eos[a->neos] != LS_TOKEN_NONE; /* -1 stands for none */
+    }
     return LS_OK;
 }
 

@@ -595,6 +595,9 @@ static void test_accepted(void **state) {
     a = good_with(gpt2, "n_inner", "100");
     assert_true(a.ffn == 100);
     assert_false(good_with(gpt2, "tie_word_embeddings", "false").tied);
+    a = good_with(gpt2, "eos_token_id", "[-1, 7, -1]"); /* no tokens */
+    assert_true(a.neos == 1 && a.eos[0] == 7);
+    assert_true(good_with(gpt2, "eos_token_id", "-1").neos == 0);
     char *small = changed(gpt2, "vocab_size", "100"), *ids = changed(small, "eos_token_id", NULL);
     a = good_with(ids, "bos_token_id", NULL); /* transformers' default is beyond it */
     assert_true(a.neos == 0 && a.bos == LS_TOKEN_NONE);
