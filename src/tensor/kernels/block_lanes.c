@@ -257,17 +257,22 @@ static void put_halves(const uint8_t *from, int64_t stride, uint8_t *to) {
     for (int i = 0; i < LS_LANES; i++, to += 2) memcpy(to, from + i * stride, 2);
 }
 
+/* The block of a strip from sixteen rows. */
+static void put_block(const ls_lane_type *t, bool last, rows r, uint8_t *to) {
+    const int nbytes = (int)t->nbytes, first = nbytes % 4 && !last ? 2 : 0;
+    if (first) put_halves(r.p, r.stride, to);
+    put_rows(r.p + first, r.stride, nbytes / 4, to + LS_LANES * first);
+    if (last) put_halves(r.p + nbytes - 2, r.stride, to + (int64_t)LS_LANES * (nbytes - 2));
+}
+
 void LS_K(lanes_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from,
                         uint8_t *to) {
+    enum { PAIR = 2 * LS_LANES };
     const ls_lane_type t = lane_type_of(type);
-    const int nbytes = (int)t.nbytes, words = nbytes / 4;
-    const bool last = type == LS_BLOCK_Q6_K || type == LS_BLOCK_Q3_K, first = nbytes % 4 && !last;
-    const int64_t stride = C / t.elements * nbytes;
-    for (int64_t v = 0; v + LS_LANES <= V; v += LS_LANES, from += LS_LANES * stride)
-        for (int64_t at = 0; at < stride; at += nbytes, to += (int64_t)LS_LANES * nbytes) {
-            const uint8_t *p = from + at;
-            if (first) put_halves(p, stride, to);
-            put_rows(p + (first ? 2 : 0), stride, words, to + (first ? 2 * LS_LANES : 0));
-            if (last) put_halves(p + nbytes - 2, stride, to + LS_LANES * (nbytes - 2));
-        }
+    const bool last = type == LS_BLOCK_Q6_K || type == LS_BLOCK_Q3_K;
+    const int64_t stride = C / t.elements * t.nbytes;
+    for (int64_t v = 0; v + PAIR <= V; v += PAIR, from += PAIR * stride)
+        for (int64_t at = 0; at < stride; at += t.nbytes)
+            for (int64_t row = 0; row < PAIR; row += LS_LANES, to += LS_LANES * t.nbytes)
+                put_block(&t, last, (rows){from + row * stride + at, stride}, to);
 }

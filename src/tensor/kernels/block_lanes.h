@@ -25,7 +25,8 @@ ls_block_lanes_unpack LS_K(lanes_q8_0), LS_K(lanes_q4_0), LS_K(lanes_q4_1), LS_K
     LS_K(lanes_q5_1), LS_K(lanes_q4_k), LS_K(lanes_q5_k), LS_K(lanes_q6_k), LS_K(lanes_q3_k),
     LS_K(lanes_q2_k), LS_K(lanes_iq4_nl), LS_K(lanes_iq4_xs);
 
-/* Writes the strips of a table [V, C] of whole strips. */
+/* Writes the strips of a table [V, C]: two and two, a block of the one and a block of the other in
+ * turn. Rows that do not fill two are not stored. */
 void LS_K(lanes_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 
 /* What the numbers of a type are: 0 to `most`, or, with 128, signed; less `middle`; with minima;

@@ -62,6 +62,13 @@ INLINE void gemv_end_block(int bf16, gemv_sums *s) {
     s->even = s->odd = v_set1(0.0f);
 }
 
+/* Prefetches part k of n of these bytes: all at once would occupy what waits for memory. */
+INLINE void gemv_prefetch_part(const uint8_t *p, int64_t nbytes, int64_t k, int64_t n) {
+    enum { LINE = 64 };
+    for (int64_t i = k * nbytes / n / LINE * LINE; i < (k + 1) * nbytes / n; i += LINE)
+        v_prefetch(p + i);
+}
+
 /* Prefetches part i, of nbytes, of the strips at w, which are the next. */
 INLINE void gemv_prefetch(const uint8_t *w, int64_t nbytes, int64_t i) {
     const uint8_t *p = w + nbytes * i, *end = p + nbytes;

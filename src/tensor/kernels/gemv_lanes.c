@@ -7,7 +7,7 @@
 #include "tensor/kernels/block_lanes.h"
 #include "tensor/kernels/gemv_blocks.h"
 
-enum { STRIPS = LS_GEMV_LANE_STRIPS, AHEAD = 8192 /* bytes of a strip */ };
+enum { STRIPS = LS_GEMV_LANE_STRIPS, AHEAD = 8192 /* bytes of strips */ };
 
 /* A group of two strips. */
 typedef struct group {
@@ -51,21 +51,6 @@ INLINE void add_group(int bf16, ls_lane_type t, group *g, const float *x, gemv_s
     UNROLL for (int s = 0; s < STRIPS; s++) gemv_end_block(bf16, &sum[s]);
 }
 
-/* What is prefetched while a block is computed: of the strips, some blocks ahead; of rows, those
- * that follow. */
-typedef struct ahead {
-    const uint8_t *p[STRIPS]; /* of each strip */
-    int64_t nbytes;
-} ahead;
-
-/* Part k of n: all at once would occupy what waits for memory. */
-INLINE void prefetch_part(const ahead *a, int64_t k, int64_t n) {
-    enum { LINE = 64 };
-    for (int s = 0; s < STRIPS; s++)
-        for (int64_t i = k * a->nbytes / n / LINE * LINE; i < (k + 1) * a->nbytes / n; i += LINE)
-            v_prefetch(a->p[s] + i);
-}
-
 /* The rows from row v on. */
 INLINE void rows_of(int bf16, ls_lane_type t, const ls_gemv_table_job *j, int64_t v) {
     const bool strips = j->w.strips;
@@ -77,15 +62,16 @@ INLINE void rows_of(int bf16, ls_lane_type t, const ls_gemv_table_job *j, int64_
     gemv_sums sum[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = gemv_sums_from(j->y + v + s * LS_LANES);
     for (int64_t i = 0; i < nblocks; i++) {
-        ahead a = {.nbytes = block};
+        const uint8_t *ahead[STRIPS]; /* some blocks of strips; or the rows that follow */
         UNROLL for (int s = 0; s < STRIPS; s++) {
-            const uint8_t *at = p + s * strip + i * (strips ? block : t.nbytes);
-            a.p[s] = strips ? at + AHEAD : p + (STRIPS + s) * strip + i * block;
+            const uint8_t *at =
+                strips ? p + (i * STRIPS + s) * block : p + s * strip + i * t.nbytes;
+            ahead[s] = strips ? at + AHEAD : p + (STRIPS + s) * strip + i * block;
             t.unpack(at, strips ? LS_IN_STRIP : row, lanes[s]);
         }
         for (int64_t k = 0; k < ngroups; k++, x += LS_LANE_GROUP) {
             group g = {.of = {&lanes[0][k], &lanes[1][k]}};
-            prefetch_part(&a, k, ngroups);
+            UNROLL for (int s = 0; s < STRIPS; s++) gemv_prefetch_part(ahead[s], block, k, ngroups);
             add_group(bf16, t, &g, x, sum);
         }
     }

@@ -247,9 +247,12 @@ typedef struct where {
 } where;
 
 INLINE where rows_at(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v) {
-    const int64_t row = j->C / t.elements * t.nbytes;
-    if (strips)
-        return (where){(const uint8_t *)j->w.strips + v * row, LS_IN_STRIP, LS_LANES * t.nbytes};
+    enum { PAIR = 2 * LS_LANES };
+    const int64_t row = j->C / t.elements * t.nbytes, block = LS_LANES * t.nbytes;
+    const int64_t pair = v / PAIR * PAIR;
+    if (strips && pair + PAIR <= j->V)
+        return (where){(const uint8_t *)j->w.strips + pair * row + (v > pair ? block : 0),
+                       LS_IN_STRIP, 2 * block};
     return (where){(const uint8_t *)j->w.data + v * row, row, t.nbytes};
 }
 
@@ -258,7 +261,7 @@ INLINE void sixteen_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int6
                          uint8_t *copy) {
     const int64_t ngroups = t.elements / LS_INT8_GROUP;
     const int64_t n = j->V - v < LS_LANES ? j->V - v : LS_LANES;
-    where w = rows_at(j, t, strips && n == LS_LANES, v);
+    where w = rows_at(j, t, strips, v);
     float chains[CHAINS];
     ls_block_lanes lanes[LS_LANE_GROUPS];
     begin_chains(j, v, n, chains);
@@ -269,13 +272,15 @@ INLINE void sixteen_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int6
             t.unpack(w.p, w.stride, lanes);
         else
             t.unpack(copy, t.nbytes, lanes);
-        if (w.stride == LS_IN_STRIP)
-            gemv_prefetch(w.p + AHEAD, w.step, 0);
-        else if (v + 2 * LS_LANES <= j->V)
-            gemv_prefetch((const uint8_t *)j->w.data + (v + LS_LANES) * w.stride,
-                          LS_LANES * t.nbytes, i);
-        for (int64_t g = 0; g < ngroups; g++)
+        const uint8_t *ahead =
+            w.stride == LS_IN_STRIP
+                ? w.p + 4 * w.step
+                : (const uint8_t *)j->w.data + (v + LS_LANES) * w.stride + i * LS_LANES * t.nbytes;
+        for (int64_t g = 0; g < ngroups; g++) {
+            if (v + 2 * LS_LANES <= j->V)
+                gemv_prefetch_part(ahead, LS_LANES * t.nbytes, g, ngroups);
             lanes_add(t, &lanes[g], (panel){j->R, j->x + (i * ngroups + g) * j->R}, chains);
+        }
     }
     end_chains(j, v, n, chains);
 }
