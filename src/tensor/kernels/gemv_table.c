@@ -217,7 +217,7 @@ static void half_product(const ls_gemv_table_job *whole) {
 typedef struct block_rows {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *rows[2]; /* in f32, in bf16; NULL: ls_gemv_lane_rows */
+    ls_gemv_rows *rows[2]; /* in f32, in bf16; NULL: gemv_lane_rows() */
     int strips;            /* the most that are computed together */
 } block_rows;
 
