@@ -323,7 +323,7 @@ static void test_port_in_use(void **state) {
     ls_error e = {0};
     (void)state;
     ls_http_options o = {.port = ls_http_port(h), .answer = answer};
-    assert_ls_fails(ls_http_open(&o, &other, &e), LS_EIO, "in use by another program: --port 0", e);
+    assert_ls_fails(ls_http_open(&o, &other, &e), LS_EIO, "in use by another program; port 0", e);
     o = (ls_http_options){.address = "no address", .answer = answer};
     assert_ls_fails(ls_http_open(&o, &other, &e), LS_EINVAL, "'no address' is no address", e);
     assert_null(other);

@@ -1,5 +1,7 @@
-/* block_lanes.h - sixteen rows of weights in blocks, a row a lane: what products of one row and
- * products with int8 read of the types that have no words in groups of strips (strips.h). */
+/* block_lanes.h - sixteen rows of weights in blocks, a row a lane, as products of one row
+ * (gemv_lanes.c) and products with int8 read them; and the strips of types that have none in groups
+ * (strips.h).
+ */
 #ifndef LS_TENSOR_KERNELS_BLOCK_LANES_H
 #define LS_TENSOR_KERNELS_BLOCK_LANES_H
 

@@ -26,28 +26,34 @@ INLINE v16 weight(ls_lane_type t, const group *g, int s, int k, int i) {
     return v_mul(v_sub(q, v_set1((float)t.middle)), g->d[s]);
 }
 
-/* One weight of each strip after the other, so that few registers hold weights; in bf16 by the
- * instruction for pairs. */
+/* In f32 one weight of each strip after the other, so that few registers hold weights; in bf16 by
+ * the instruction for pairs. */
 INLINE void add_word(int bf16, ls_lane_type t, const group *g, int k, const float *x,
                      gemv_sums sum[STRIPS]) {
-    if (bf16) UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w[4];
-            UNROLL for (int i = 0; i < 4; i++) w[i] = weight(t, g, s, k, i);
-            gemv_four(bf16, x, w, &sum[s]);
-        }
-    else
+    if (!bf16) {
         UNROLL for (int i = 0; i < 4; i++) UNROLL for (int s = 0; s < STRIPS; s++) sum[s].all =
             v_fma(v_set1(x[i]), weight(t, g, s, k, i), sum[s].all);
+        return;
+    }
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = weight(t, g, s, k, i);
+        gemv_four(bf16, x, w, &sum[s]);
+    }
+}
+
+INLINE void take_scales(ls_lane_type t, int half, group *g) {
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        g->d[s] = v_load(g->of[s]->d[half]);
+        if (t.affine) g->m[s] = v_load(g->of[s]->m[half]);
+    }
 }
 
 INLINE void add_group(int bf16, ls_lane_type t, group *g, const float *x, gemv_sums sum[STRIPS]) {
-    UNROLL for (int half = 0; half < 2; half++) {
-        if (half == 0 || t.halves) UNROLL for (int s = 0; s < STRIPS; s++) {
-                g->d[s] = v_load(g->of[s]->d[half]);
-                if (t.affine) g->m[s] = v_load(g->of[s]->m[half]);
-            }
-        UNROLL for (int k = 0; k < 4; k++, x += 4) add_word(bf16, t, g, 4 * half + k, x, sum);
-    }
+    take_scales(t, 0, g);
+    UNROLL for (int k = 0; k < 4; k++, x += 4) add_word(bf16, t, g, k, x, sum);
+    if (t.halves) take_scales(t, 1, g);
+    UNROLL for (int k = 4; k < 8; k++, x += 4) add_word(bf16, t, g, k, x, sum);
     UNROLL for (int s = 0; s < STRIPS; s++) gemv_end_block(bf16, &sum[s]);
 }
 
@@ -78,7 +84,7 @@ INLINE void rows_of(int bf16, ls_lane_type t, const ls_gemv_table_job *j, int64_
     UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s].all);
 }
 
-/* What a loop is compiled for: other types with these have the same, with their `middle`. */
+/* A loop for each kind of numbers: the assignments say what is constant in it. */
 INLINE void each_shape(int bf16, const ls_gemv_table_job *j, int64_t v) {
     ls_lane_type t = lane_type_of(j->w.type);
     if (t.most == 128) {
