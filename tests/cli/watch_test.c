@@ -211,8 +211,7 @@ static void test_refused(void **state) {
     int port = watch_start("watch @/runs --port 0", &p);
     char line[200], says[200];
     snprintf(line, sizeof line, "watch @/runs --port %d", port);
-    snprintf(says, sizeof says, "port %d of 127.0.0.1 is in use by another program; port 0",
-             port);
+    snprintf(says, sizeof says, "port %d of 127.0.0.1 is in use by another program; port 0", port);
     expect(line, 1, says);
     kill(p.pid, SIGTERM);
     program_expect(&p, 0, NULL);
