@@ -273,20 +273,21 @@ static void widened_rows(const block_rows *b, const ls_gemv_table_job *j, int64_
 
 static void block_product(const ls_gemv_table_job *j) {
     const block_rows b = rows_of(j->w.type);
-    const uint8_t *w = j->w.data;
+    const bool lanes = !b.rows[0];
+    const uint8_t *w = j->w.data, *read = lanes && j->w.strips ? j->w.strips : w;
     const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
     int64_t v = 0;
     begin_chains(j);
-    if (j->w.strips && b.rows[0]) v = LS_K(gemv_strip_rows)(j);
+    if (j->w.strips && !lanes) v = LS_K(gemv_strip_rows)(j);
     /* The strips that follow are prefetched while these are computed. */
     const int64_t begin = b.strips * LS_LANES * row, left = (V - v) * row;
-    gemv_prefetch(w + v * row, left < begin ? left : begin, 0);
-    for (int strips = b.strips; strips >= 2; strips /= 2)
-        for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
-            if (b.rows[0])
-                b.rows[j->bf16](strips, C, j->x, w + v * row, j->y + v);
-            else
+    gemv_prefetch(read + v * row, left < begin ? left : begin, 0);
+    for (int some = b.strips; some >= 2; some /= 2)
+        for (; v + some * LS_LANES <= V; v += some * LS_LANES)
+            if (lanes)
                 LS_K(gemv_lane_rows)(j, v);
+            else
+                b.rows[j->bf16](some, C, j->x, w + v * row, j->y + v);
     for (; v < V; v += LS_LANES) widened_rows(&b, j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }
 
