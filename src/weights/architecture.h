@@ -121,7 +121,7 @@ void ls_architecture_set_windows(ls_architecture *, int64_t every, double local_
 /* How many layers there are from one that sees all positions to the next: full_every; 1: all do;
  * beyond `layers`: none does. */
 int64_t ls_architecture_every(const ls_architecture *);
-/* Each n-th layer has no rotation, if there are so many layers. */
+/* Of each `every` layers the last has no rotation; with fewer layers, all have one. */
 void ls_architecture_set_no_rope(ls_architecture *, int64_t every);
 /* The rotation of layer i. */
 ls_rotation ls_architecture_rope(const ls_architecture *, int64_t i);

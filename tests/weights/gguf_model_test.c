@@ -386,7 +386,7 @@ static void test_gemma3(void **state) {
     assert_ls_fails(ls_gguf_check(&a, &e), LS_EINVAL, "no keys for the rotation llama3", e);
 }
 
-/* llama.cpp has no key for the layers without a rotation: each fourth one, if there are so many. */
+/* llama.cpp has no key for the layers without a rotation: it is each fourth layer. */
 static void test_smollm3(void **state) {
     (void)state;
     static const struct {

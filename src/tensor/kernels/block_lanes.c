@@ -243,36 +243,3 @@ void LS_K(lanes_iq4_xs)(const uint8_t *p, int64_t stride, ls_block_lanes *out) {
         put_entries(r, 8 + 16 * g, &out[g]);
     }
 }
-
-/* ---- strips ---- */
-
-/* n words of each row. */
-static void put_rows(const uint8_t *from, int64_t stride, int n, uint8_t *to) {
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < LS_LANES; i++, to += 4) memcpy(to, from + i * stride + 4 * k, 4);
-}
-
-/* Two bytes of each row. */
-static void put_halves(const uint8_t *from, int64_t stride, uint8_t *to) {
-    for (int i = 0; i < LS_LANES; i++, to += 2) memcpy(to, from + i * stride, 2);
-}
-
-/* The block of a strip from sixteen rows. */
-static void put_block(const ls_lane_type *t, bool last, rows r, uint8_t *to) {
-    const int nbytes = (int)t->nbytes, first = nbytes % 4 && !last ? 2 : 0;
-    if (first) put_halves(r.p, r.stride, to);
-    put_rows(r.p + first, r.stride, nbytes / 4, to + LS_LANES * first);
-    if (last) put_halves(r.p + nbytes - 2, r.stride, to + (int64_t)LS_LANES * (nbytes - 2));
-}
-
-void LS_K(lanes_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from,
-                        uint8_t *to) {
-    enum { PAIR = 2 * LS_LANES };
-    const ls_lane_type t = lane_type_of(type);
-    const bool last = type == LS_BLOCK_Q6_K || type == LS_BLOCK_Q3_K;
-    const int64_t stride = C / t.elements * t.nbytes;
-    for (int64_t v = 0; v + PAIR <= V; v += PAIR, from += PAIR * stride)
-        for (int64_t at = 0; at < stride; at += t.nbytes)
-            for (int64_t row = 0; row < PAIR; row += LS_LANES, to += LS_LANES * t.nbytes)
-                put_block(&t, last, (rows){from + row * stride + at, stride}, to);
-}

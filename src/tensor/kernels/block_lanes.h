@@ -19,17 +19,14 @@ typedef struct ls_block_lanes {
 
 /* The groups of a block of sixteen rows, which begin at p + i * stride; or, with a stride of
  * LS_IN_STRIP, of a block of a strip: what is at byte b of each row is at 16 b, row after row, in
- * words of four bytes, a scale beside whole words in two. */
+ * words of four bytes, a scale beside whole words in two. Strips are stored two and two, a block of
+ * the one and a block of the other in turn; rows that do not fill two are not stored. */
 enum { LS_IN_STRIP = 0 };
 typedef void ls_block_lanes_unpack(const uint8_t *p, int64_t stride, ls_block_lanes *out);
 
 ls_block_lanes_unpack LS_K(lanes_q8_0), LS_K(lanes_q4_0), LS_K(lanes_q4_1), LS_K(lanes_q5_0),
     LS_K(lanes_q5_1), LS_K(lanes_q4_k), LS_K(lanes_q5_k), LS_K(lanes_q6_k), LS_K(lanes_q3_k),
     LS_K(lanes_q2_k), LS_K(lanes_iq4_nl), LS_K(lanes_iq4_xs);
-
-/* Writes the strips of a table [V, C]: two and two, a block of the one and a block of the other in
- * turn. Rows that do not fill two are not stored. */
-void LS_K(lanes_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 
 /* What the numbers of a type are: 0 to `most`, or, with 128, signed; less `middle`; with minima;
  * each half of a group with scales of its own. */

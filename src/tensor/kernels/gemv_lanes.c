@@ -12,7 +12,7 @@ enum { STRIPS = LS_GEMV_LANE_STRIPS, AHEAD = 8192 /* bytes of strips */ };
 /* A group of two strips. */
 typedef struct group {
     const ls_block_lanes *of[STRIPS];
-    v16 d[STRIPS], m[STRIPS]; /* of the half that is computed */
+    v16 d[STRIPS], m[STRIPS]; /* scales and minima of the half that is computed */
 } group;
 
 INLINE v16 word_of(const group *g, int s, int k) { return v_load(g->of[s]->words[k]); }

@@ -22,10 +22,9 @@ void LS_K(int8_rows_vnni)(const ls_int8_job *);
 enum {
     WORDS = LS_LANE_WORDS,
     SIXTEEN = 16,
-    REGISTERS = LS_LANES / LS_VR,           /* of a strip */
-    CHAINS = LS_INT8_ROWS * LS_LANES,       /* of a panel and a strip */
-    STRIP_BYTES = LS_LANES * LS_INT8_GROUP, /* the most of a block of a strip */
-    AHEAD = 8192                            /* bytes of strips that are prefetched */
+    REGISTERS = LS_LANES / LS_VR,     /* of a strip */
+    CHAINS = LS_INT8_ROWS * LS_LANES, /* of a panel and a strip */
+    AHEAD = 8192                      /* bytes of strips that are prefetched */
 };
 
 /* Scales of the rows of a register. */
