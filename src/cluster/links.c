@@ -439,7 +439,7 @@ int ls_links_fds(const ls_links *l, struct pollfd *fds, int most) {
 
 bool ls_links_addresses(const ls_links *l, int peer, struct sockaddr_storage *its_p,
                         struct sockaddr_storage *own_p) {
-    const ls_conn *c = l->peers[peer].c;
+    const ls_conn *c = peer == LS_TO_LEADER ? l->up.c : l->peers[peer].c;
     return c && ls_socket_peer(c->fd, its_p) && ls_socket_own(c->fd, own_p);
 }
 

@@ -56,8 +56,8 @@ int ls_links_fds(const ls_links *, struct pollfd *fds, int most);
 /* The address at which hosts that have connected can reach this host; port 0. If they have reached
  * it at several, all of this host. */
 void ls_links_address(const ls_links *, struct sockaddr_storage *a_p);
-/* The address at which this host has connected, and that at which it has reached this one. False:
- * it is not connected. */
+/* The address of this host, or of the leader, and that of this host in their connection. False:
+ * there is none. */
 bool ls_links_addresses(const ls_links *, int peer, struct sockaddr_storage *its_p,
                         struct sockaddr_storage *own_p);
 

@@ -23,7 +23,7 @@ static void test_finds_leader(void **state) {
     static const ls_admission admission = {.settings = "a 1\n"};
     ls_error e = {0};
     ls_links *l = NULL;
-    char name[64];
+    char name[64], text[128];
     int port = free_port(), fd = -1;
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef", 1);
     assert_ls_ok(ls_address_listen(&(ls_address){.host = "127.0.0.1", .port = port}, &fd, &e), e);
@@ -35,6 +35,12 @@ static void test_finds_leader(void **state) {
     ls_link_event ev;
     while (poll(&caller, 1, 10) == 0 && ls_clock_ns() < end) ls_links_next(l, &ev);
     if (!(caller.revents & POLLIN)) fail_msg("the leader was not found: %s", ls_links_trouble(l));
+    struct sockaddr_storage its, own;
+    assert_true(ls_links_addresses(l, LS_TO_LEADER, &its, &own));
+    ls_address_text(&its, text, sizeof text);
+    snprintf(name, sizeof name, "127.0.0.1:%d", port);
+    assert_string_equal(text, name);
+    assert_false(ls_links_addresses(l, 1, &its, &own));
     ls_links_close(l);
     close(fd);
 }
