@@ -36,6 +36,7 @@ struct ls_mllog {
     int64_t block;      /* steps before the open block */
     int64_t ms;         /* when the program, or the latest evaluation, began */
     ls_buf lines;       /* to be written at once */
+    ls_error lost;      /* why lines could not be written; code LS_OK: all were */
 };
 
 /* ---- lines ---- */
@@ -236,7 +237,9 @@ static void write_lines(ls_mllog *m) {
         if (n > 0) done += (size_t)n;
     }
     if (m->file >= 0 && done < m->lines.len) {
-        ls_log("%s: can't be written: %s; the log ends here", m->request->path, strerror(errno));
+        ls_fail(&m->lost, LS_EIO, "%s: can't be written: %s; the log lacks lines", m->request->path,
+                strerror(errno));
+        ls_log("%s", m->lost.msg);
         close(m->file);
         m->file = -1;
     }
@@ -379,15 +382,18 @@ ls_status ls_mllog_open(const ls_mllog_request *q, const ls_mllog_run *run, int6
     if (s == LS_OK)
         *m_p = m;
     else
-        ls_mllog_close(m);
+        (void)ls_mllog_close(m, NULL);
     return s;
 }
 
-void ls_mllog_close(ls_mllog *m) {
-    if (!m) return;
+ls_status ls_mllog_close(ls_mllog *m, ls_error *e) {
+    if (!m) return LS_OK;
+    ls_status s = m->lost.code;
+    if (s != LS_OK && e) *e = m->lost;
     if (m->file >= 0) close(m->file);
     ls_buf_free(&m->lines);
     free(m);
+    return s;
 }
 
 /* ---- evaluations ---- */

@@ -66,10 +66,11 @@ ls_status ls_mllog_open(const ls_mllog_request *, const ls_mllog_run *, int64_t 
 /* An evaluation begins. With m NULL, this and the next do nothing. */
 void ls_mllog_begin(ls_mllog *m);
 /* Logs it, after `steps` steps, unless an earlier view did. last: no more will follow. A line that
- * can't be written is reported on standard error, once, and the log ends there. */
+ * can't be written is logged once, and no further line follows it. */
 void ls_mllog_evaluation(ls_mllog *m, int64_t steps, const ls_evaluation *, bool last);
 /* The run is complete without a further evaluation (train.patience). */
 void ls_mllog_end(ls_mllog *m, int64_t steps);
-void ls_mllog_close(ls_mllog *m); /* NULL is fine */
+/* NULL is fine. LS_EIO: lines could not be written. */
+ls_status ls_mllog_close(ls_mllog *m, ls_error *);
 
 #endif

@@ -209,7 +209,17 @@ static ls_status hand_over(ls_loop *l, ls_error *e) {
     return needed ? ls_save(l, LS_SAVE_HAND_OVER, e) : LS_OK;
 }
 
+/* A trace that can't be written ends no run: its error is the run's when the run has ended. */
+static ls_status note_lost(ls_loop *l, ls_status s, const ls_error *own, ls_error *e) {
+    if (s != LS_OK && s != LS_EIO) *e = *own;
+    if (s != LS_EIO) return s;
+    if (l->m.worker == 0) ls_log("%s; the training continues", own->msg);
+    l->out.lost = *own;
+    return LS_OK;
+}
+
 ls_status ls_loop_run(ls_loop *l, ls_error *e) {
+    ls_error own;
     int64_t all = l->run->config.train.steps;
     step_maker *make_step = choose_step(l);
     if (l->m.rest) LS_TRY(finish_step(l, e));
@@ -226,11 +236,11 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         LS_TRY(check_lost(l, e));
         LS_TRY(s);
         if (l->asked != LS_ASKED_NOTHING) break; /* the step was given up */
-        LS_TRY(ls_tracer_after(&l->out.tracer, l->steps - 1, e));
+        LS_TRY(note_lost(l, ls_tracer_after(&l->out.tracer, l->steps - 1, &own), &own, e));
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     }
-    LS_TRY(ls_tracer_finish(&l->out.tracer, e));
+    LS_TRY(note_lost(l, ls_tracer_finish(&l->out.tracer, &own), &own, e));
     bool renews = l->asked == LS_ASKED_RENEW || l->asked == LS_ASKED_LEAVE;
     if (renews && !ls_loop_is_complete(l)) {
         LS_TRY(hand_over(l, e));

@@ -217,6 +217,7 @@ static ls_status open_mllog(ls_loop *l, int64_t ready_ns, ls_error *e) {
     ls_status s = ls_mllog_open(l->job->mllog, &own, l->steps, &l->out.mllog, &why);
     if (s == LS_OK || first) return s == LS_OK ? s : ls_fail(e, s, "%s", why.msg);
     ls_log("%s; the training continues without a log", why.msg);
+    l->out.lost = why;
     return LS_OK;
 }
 
@@ -244,7 +245,7 @@ ls_status ls_outputs_open(ls_loop *l, int64_t ready_ns, ls_error *e) {
 ls_status ls_outputs_end_view(ls_loop *l, ls_error *e) {
     ls_metrics *metrics = l->out.metrics;
     l->out.metrics = NULL;
-    ls_mllog_close(l->out.mllog);
+    (void)ls_mllog_close(l->out.mllog, &l->out.lost);
     l->out.mllog = NULL;
     return ls_metrics_close(metrics, e);
 }

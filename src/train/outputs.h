@@ -17,7 +17,8 @@ typedef struct ls_outputs {
     ls_mllog *mllog;      /* worker 0's; NULL: none is written */
     ls_in_flight *flight; /* worker 0's */
     ls_tracer tracer;
-    bool follow; /* workers of an earlier view have opened them */
+    ls_error lost; /* worker 0's: a trace or log that could not be written; the run goes on */
+    bool follow;   /* workers of an earlier view have opened them */
 } ls_outputs;
 
 /* On worker 0: takes the run directory, which the process that starts all workers may have opened

@@ -27,6 +27,7 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     const ls_summary summary = ls_summary_of(l);
     LS_TRY(ls_outputs_end_view(l, e));
     ls_status s = first && l->asked == LS_ASKED_STOP ? ls_summary_print(l, &summary, e) : LS_OK;
+    if (first && s == LS_OK && l->out.lost.code) s = ls_fail(e, LS_EIO, "%s", l->out.lost.msg);
     return stops ? ls_member_wait(&l->m, s, e) : s;
 }
 

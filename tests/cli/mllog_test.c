@@ -155,6 +155,24 @@ static void test_stopped_early(void **state) {
     assert_int_equal(count_key(&r, "block_start"), count_key(&r, "block_stop"));
 }
 
+/* A log that lacks lines ends no training, whose exit code says so. */
+static void test_lost(void **state) {
+    (void)state;
+    const char *what = "lost.log: can't be written: No space left on device; the log lacks lines\n";
+    char *output = NULL;
+    setenv("LOCKSTEP_FAULTS", "write /lost.log ENOSPC 0", 1);
+    program p = program_start(TRAIN("lost", "val_loss<=0.1", ""), 0);
+    unsetenv("LOCKSTEP_FAULTS");
+    assert_int_equal(program_end(&p, &output), 1);
+    const char *last = strstr(output, what);
+    while (last && strstr(last + 1, what)) last = strstr(last + 1, what);
+    assert_non_null(last);
+    assert_string_equal(last + strlen(what), "");
+    free(output);
+    expect("status @/lost", 0, "complete");
+    expect("ckpt verify @/lost", 0, ": good: step ");
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect_line("train configs/tiny.yaml -o @/x --mllog @/x.log", 2, "belong together");
@@ -186,7 +204,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reached),       cmocka_unit_test(test_missed),
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_worker_killed),
-        cmocka_unit_test(test_stopped_early), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_stopped_early), cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

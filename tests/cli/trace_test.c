@@ -181,6 +181,34 @@ static void test_refused(void **state) {
     expect("bench comm --trace @/t.json", 2, "--trace is an option of bench train");
 }
 
+/* A trace that can't be written ends no training, whose exit code says so. */
+static void fails(const char *run, const char *more) {
+    char line[256], what[128];
+    snprintf(
+        line, sizeof line,
+        "train configs/tiny.yaml -n 2 -o @/%s --set optim.warmup=0 --set train.steps=3 --trace "
+        "@/lost.json%s",
+        run, more);
+    setenv("LOCKSTEP_FAULTS", "write lost.json ENOSPC 0", 1);
+    program p = program_start(line, 0);
+    unsetenv("LOCKSTEP_FAULTS");
+    char *output = NULL;
+    assert_int_equal(program_end(&p, &output), 1);
+    snprintf(what, sizeof what, "lost.json: can't be written: No space left on device\n");
+    assert_non_null(strstr(output, what));
+    assert_string_equal(strstr(output, what) + strlen(what), ""); /* the last line */
+    free(output);
+    expectf(0, "complete   3/3", "status @/%s", run);
+    assert_false(file_exists("lost.json"));
+}
+
+static void test_lost(void **state) {
+    (void)state;
+    fails("lost", "");
+    fails("lost-threads", " --set parallel.transport=thread --trace-steps 9");
+    expect("ckpt verify @/lost", 0, ": good: step 3");
+}
+
 static void test_diff(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -n 1 -o @/a --set optim.warmup=0 --set train.steps=3 --trace "
@@ -209,6 +237,7 @@ int main(void) {
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_lost),
         cmocka_unit_test(test_diff),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
