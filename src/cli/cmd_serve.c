@@ -124,7 +124,7 @@ static ls_status open_model(const ls_args *a, int workers, const char *device, l
 
 /* ---- adapters ---- */
 
-/* --adapter NAME=DIR ... */
+/* --adapter NAME=PATH ... */
 typedef struct adapters {
     ls_adapter *list; /* [n] */
     const char **names;
@@ -143,7 +143,7 @@ static void close_adapters(adapters *x) {
 static ls_status open_adapter(const ls_trained *t, const char *given, adapters *x, ls_error *e) {
     const char *equals = strchr(given, '=');
     if (!equals || equals == given || !equals[1])
-        return ls_fail(e, LS_EINVAL, "--adapter %s: NAME=DIRECTORY is expected", given);
+        return ls_fail(e, LS_EINVAL, "--adapter %s: NAME=PATH is expected", given);
     char *name = ls_format("%.*s", (int)(equals - given), given);
     ls_status s = LS_OK;
     for (int i = 0; s == LS_OK && i < x->n; i++)
@@ -261,9 +261,9 @@ const ls_command cmd_serve = {
                       "processes that write replies, each with its part of the cores and of "
                       "--texts and --cache-mb: one that is killed loses none (default 1)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template in place of the model's"},
-         [ADAPTER] = {"adapter", 0, "NAME=DIR",
-                      "an adapter that requests choose by this name: a run with lora.rank, or a "
-                      "directory of peft's; repeatable"},
+         [ADAPTER] = {"adapter", 0, "NAME=PATH",
+                      "an adapter that requests choose by this name: a run with lora.rank, a "
+                      "directory of peft's, or a GGUF file; repeatable"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [DEVICE] = CLI_DEVICE_OPTION,
          [SET] = {"set", 0, "KEY=VALUE", "override a key of the run's config; repeatable"}},

@@ -51,9 +51,11 @@ static const ls_config_key keys[] = {
         "model.from", model.from, FIXED,
         "the file or directory of a published model (GGUF, or Hugging Face's form), of kind llama "
         "or gpt2: its architecture, tokenizer and weights; model.context may be set beside it"),
-    STRING("model.adapter", model.adapter, FIXED,
-           "the directory of an adapter of model.from, as peft or lockstep export --to peft writes "
-           "it: training continues with it, and it sets the keys of lora"),
+    STRING(
+        "model.adapter", model.adapter, FIXED,
+        "an adapter of model.from: a directory as peft or lockstep export --to peft writes it, or "
+        "a GGUF file as llama.cpp loads it: training continues with it, and it sets the keys of "
+        "lora"),
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, llama, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "

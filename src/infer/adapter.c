@@ -12,7 +12,7 @@
 #include "layers/lora_merge.h"
 #include "model/types.h"
 #include "networks/network.h"
-#include "storage/peft_read.h"
+#include "storage/adapter_file.h"
 #include "storage/run_adapters.h"
 #include "tensor/dtype.h"
 
@@ -28,8 +28,8 @@ typedef struct reading {
 
 /* ---- the model with the adapter ---- */
 
-/* peft's directory has no config of its own: the model's, with the adapter. */
-static ls_status open_peft(reading *r, ls_error *e) {
+/* A form of other programs has no config of its own: the model's, with the adapter. */
+static ls_status open_file(reading *r, ls_error *e) {
     ls_run_adapters *w = &r->with;
     char *from = realpath(r->t->path, NULL), *path = realpath(r->path, NULL);
     w->config = r->t->config;
@@ -37,11 +37,11 @@ static ls_status open_peft(reading *r, ls_error *e) {
     w->config.model.adapter = ls_intern(path ? path : r->path);
     free(from);
     free(path);
-    LS_TRY(ls_peft_adopt(&w->config, e));
+    LS_TRY(ls_adapter_file_adopt(&w->config, e));
     LS_TRY(ls_network_create(&w->config, &w->model, e));
     w->params = LS_NEW_ARRAY(float, w->model.nfloats);
     const ls_train_state s = {.model = &w->model, .flat = {1, {w->params}}};
-    return ls_peft_load(w->config.model.adapter, &s, e);
+    return ls_adapter_file_load(&w->config, &s, e);
 }
 
 /* ---- does it belong to the model? ---- */
@@ -249,12 +249,12 @@ static ls_status check_base(const reading *r, ls_error *e) {
 }
 
 static ls_status read_adapter(reading *r, ls_error *e) {
-    bool peft = ls_file_exists_in(r->path, "adapter_config.json");
+    bool file = ls_adapter_file_is(r->path);
     LS_TRY(check_base(r, e));
-    LS_TRY(peft ? open_peft(r, e) : ls_run_adapters_open(r->path, false, &r->with, e));
+    LS_TRY(file ? open_file(r, e) : ls_run_adapters_open(r->path, false, &r->with, e));
     LS_TRY(check_config(r, e));
     LS_TRY(check_params(r, e));
-    if (!peft) LS_TRY(check_weights(r, e));
+    if (!file) LS_TRY(check_weights(r, e));
     LS_TRY(take_layers(r, e));
     return ls_adapter_place(r->t, r->a, e);
 }

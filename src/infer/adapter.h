@@ -17,9 +17,9 @@ typedef struct ls_adapter {
     void *there;       /* its copy, to which `of` then points */
 } ls_adapter;
 
-/* The adapter of a run or a checkpoint with lora.rank, or one as peft saves it, for the model,
- * which must outlive it, and for what computes it: cores or its device. A text with it has the bits
- * that the run has alone.
+/* The adapter of a run or a checkpoint with lora.rank, or one of another program
+ * (storage/adapter_file.h), for the model, which must outlive it, and for what computes it:
+ * cores or its device. A text with it has the bits that the run has alone.
  *
  * Errors   LS_EINVAL: it is that of another model, was trained on other weights, computes in
  *          another type, or has more than adapters (lora.train). LS_EIO, LS_ENOMEM. */

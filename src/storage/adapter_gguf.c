@@ -19,11 +19,12 @@ typedef struct writing {
     size_t ntensors, count;
 } writing;
 
-/* The tensor that the adapter is of. False: the base has none of this name. */
-static bool find_base(const ls_architecture *a, const ls_param *p, ls_name *id_p) {
+bool ls_adapter_gguf_base(const ls_architecture *a, const ls_param *p, ls_name *id_p,
+                          bool *is_a_p) {
     char layer[LS_NAME];
     ls_adapter_layer(p, layer);
     size_t n = strlen(layer);
+    *is_a_p = strstr(p->name, ".lora_A.") != NULL;
     for (int i = 0; ls_name_at(a, i, id_p); i++)
         if (strncmp(id_p->name, layer, n) == 0 && strcmp(id_p->name + n, ".weight") == 0 &&
             id_p->expert < 0)
@@ -31,7 +32,11 @@ static bool find_base(const ls_architecture *a, const ls_param *p, ls_name *id_p
     return false;
 }
 
-static bool is_a(const ls_param *p) { return strstr(p->name, ".lora_A.") != NULL; }
+int64_t ls_adapter_gguf_row(const ls_architecture *a, const ls_name *id, int64_t i) {
+    int64_t group = a->head_dim;
+    if (id->order != LS_ROWS_PAIRS) return i;
+    return i / group * group + ls_name_pair_row(group, i % group);
+}
 
 /* ---- what the file has ---- */
 
@@ -51,14 +56,15 @@ static void put_keys(writing *x) {
 
 static ls_status put_tensor(writing *x, const ls_param *p, ls_error *e) {
     ls_name id;
+    bool is_a;
     int64_t rank = x->run->config.lora.rank;
-    if (!find_base(&x->arch, p, &id))
+    if (!ls_adapter_gguf_base(&x->arch, p, &id, &is_a))
         return ls_fail(e, LS_EINVAL, "%s: GGUF has no name for %s; use --merge", x->run->checkpoint,
                        p->name);
     int64_t wide = (int64_t)p->count / rank;
     const int64_t a[2] = {wide, rank}, b[2] = {rank, wide};
-    char *name = ls_format("%s.lora_%c", id.gguf, is_a(p) ? 'a' : 'b');
-    ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, is_a(p) ? a : b);
+    char *name = ls_format("%s.lora_%c", id.gguf, is_a ? 'a' : 'b');
+    ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, is_a ? a : b);
     free(name);
     x->ntensors++;
     x->count += p->count;
@@ -82,13 +88,12 @@ static ls_status put_tensors(writing *x, ls_error *e) {
 /* ---- the data ---- */
 
 /* Rows of B in the order of the base's rows in the file. */
-static ls_status add_b(writing *x, const ls_param *p, bool pairs, ls_error *e) {
+static ls_status add_b(writing *x, const ls_param *p, const ls_name *id, ls_error *e) {
     int64_t rank = x->run->config.lora.rank, rows = (int64_t)p->count / rank;
-    int64_t group = x->arch.head_dim;
     const float *from = x->run->params + p->offset;
     float *to = LS_NEW_ARRAY(float, p->count);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t row = pairs ? i / group * group + ls_name_pair_row(group, i % group) : i;
+        int64_t row = ls_adapter_gguf_row(&x->arch, id, i);
         memcpy(to + row * rank, from + i * rank, (size_t)rank * sizeof *to);
     }
     ls_status s = ls_gguf_add(&x->writer, to, p->count * sizeof *to, e);
@@ -102,10 +107,10 @@ static ls_status add_tensors(writing *x, ls_error *e) {
     for (int i = 0; s == LS_OK && i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         ls_name id;
-        if (!p->adapter || !find_base(&x->arch, p, &id)) continue;
-        s = is_a(p)
-                ? ls_gguf_add(&x->writer, x->run->params + p->offset, p->count * sizeof(float), e)
-                : add_b(x, p, id.order == LS_ROWS_PAIRS, e);
+        bool is_a;
+        if (!p->adapter || !ls_adapter_gguf_base(&x->arch, p, &id, &is_a)) continue;
+        s = is_a ? ls_gguf_add(&x->writer, x->run->params + p->offset, p->count * sizeof(float), e)
+                 : add_b(x, p, &id, e);
     }
     return s;
 }

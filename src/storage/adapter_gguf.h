@@ -10,12 +10,20 @@
 #ifndef LS_STORAGE_ADAPTER_GGUF_H
 #define LS_STORAGE_ADAPTER_GGUF_H
 
+#include "model/param.h"
 #include "storage/peft.h"
+#include "weights/tensor_names.h"
 
 /* Writes the new file `to`, whole or not at all. from: a run or a checkpoint. ema: the average of
  * the weights. LS_EINVAL: the run has no adapters, or llama.cpp has no form for what it has
  * trained. */
 ls_status ls_adapter_gguf_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
                                  ls_error *);
+
+/* For readers, too: the base's tensor that an adapter's parameter is of, and whether it is A.
+ * False: GGUF has none. */
+bool ls_adapter_gguf_base(const ls_architecture *, const ls_param *, ls_name *id_p, bool *is_a_p);
+/* The row of B in the file that is row i here. */
+int64_t ls_adapter_gguf_row(const ls_architecture *, const ls_name *, int64_t i);
 
 #endif

@@ -1,7 +1,6 @@
 /* peft_read.c - see peft_read.h. */
 #include "storage/peft_read.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,25 +282,8 @@ static ls_status take(const reading *r, ls_error *e) {
     return take_saved(r, e);
 }
 
-static ls_status make_absolute(ls_config *c, ls_error *e) {
-    char *path = realpath(c->model.adapter, NULL);
-    ls_status s = LS_OK;
-    if (!path)
-        return ls_fail(e, LS_EIO, "model.adapter: %s: can't be opened: %s", c->model.adapter,
-                       strerror(errno));
-    if (strlen(path) < LS_CONFIG_TEXT)
-        c->model.adapter = ls_intern(path);
-    else
-        s = ls_fail(e, LS_EINVAL, "model.adapter: the path is longer than %d bytes",
-                    LS_CONFIG_TEXT - 1);
-    free(path);
-    return s;
-}
-
 ls_status ls_peft_adopt(ls_config *c, ls_error *e) {
     ls_json *o = NULL;
-    if (!*c->model.adapter) return LS_OK;
-    LS_TRY(make_absolute(c, e));
     char *path = ls_format("%s/adapter_config.json", c->model.adapter);
     ls_status s = ls_json_read(path, 1 << 20, &o, e);
     if (s == LS_OK && !o) s = ls_fail(e, LS_EIO, "%s: does not exist", path);
@@ -312,20 +294,6 @@ ls_status ls_peft_adopt(ls_config *c, ls_error *e) {
 }
 
 /* ---- adapter_model.safetensors ---- */
-
-/* Copies the tensor's owned part to its place. */
-static void copy(const ls_train_state *s, const ls_param *p, const ls_tensor *t, float *room) {
-    bool all = !s->owned || s->all_params;
-    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = t->type}, 0,
-                   (int64_t)p->count, room);
-    for (int k = 0; k < (all ? 1 : s->nowned); k++) {
-        size_t first = p->offset, end = p->offset + p->count;
-        if (!all && s->owned[k].first > first) first = s->owned[k].first;
-        if (!all && s->owned[k].end < end) end = s->owned[k].end;
-        if (first < end)
-            memcpy(s->flat.of[0] + first, room + (first - p->offset), (end - first) * sizeof *room);
-    }
-}
 
 static ls_status load_param(const ls_safetensors *f, const ls_train_state *s, const ls_param *p,
                             const char *path, ls_error *e) {
@@ -340,7 +308,9 @@ static ls_status load_param(const ls_safetensors *f, const ls_train_state *s, co
                        "model",
                        path, PREFIX, p->name);
     float *room = LS_NEW_ARRAY(float, p->count);
-    copy(s, p, t, room);
+    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = t->type}, 0,
+                   (int64_t)p->count, room);
+    ls_state_put(s, s->flat.of[0], p->offset, p->offset + p->count, room);
     free(room);
     return LS_OK;
 }

@@ -12,7 +12,7 @@
 #include "model/frozen.h"
 #include "model/tensor_part.h"
 #include "networks/llama.h"
-#include "storage/peft_read.h"
+#include "storage/adapter_file.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */
 
@@ -53,7 +53,7 @@ ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
     }
     LS_TRY(make_absolute(c, e));
     LS_TRY(ls_llama_adopt(c, e));
-    LS_TRY(ls_peft_adopt(c, e));
+    LS_TRY(ls_adapter_file_adopt(c, e));
     return ls_config_check_needs(c, true, c->model.from, e);
 }
 
@@ -65,21 +65,6 @@ typedef struct reading {
     float *to;   /* the buffer of trained parameters, or that of frozen ones */
     float *part; /* [rows of PART floats, at least one row] */
 } reading;
-
-/* Copies the elements [first, end) of the flat buffer that are wanted, or counts them alone. */
-static size_t copy_wanted(const reading *r, size_t first, size_t end, const float *from) {
-    const ls_train_state *s = r->s;
-    bool all = !s->owned || s->all_params;
-    size_t n = 0;
-    for (int k = 0; k < (all ? 1 : s->nowned); k++) {
-        size_t a = all || s->owned[k].first < first ? first : s->owned[k].first;
-        size_t b = all || s->owned[k].end > end ? end : s->owned[k].end;
-        if (a >= b) continue;
-        n += b - a;
-        if (from) memcpy(r->to + a, from + (a - first), (b - a) * sizeof *from);
-    }
-    return n;
-}
 
 /* The tensors that a parameter is made of: one, or one for each expert. */
 static int parts_of(const ls_param *p) { return p->ndims == 3 ? (int)p->dims[0] : 1; }
@@ -160,19 +145,19 @@ static ls_status read_part(const reading *r, const ls_param *p, int part, size_t
     for (size_t i = 0; i < rows; i += most) {
         size_t end = rows - i < most ? rows : i + most;
         size_t first = offset + i * row, last = offset + end * row;
-        if (!copy_wanted(r, first, last, NULL)) continue;
+        if (!ls_state_put(r->s, r->to, first, last, NULL)) continue;
         LS_TRY(ls_weights_rows(r->w, w, (int64_t)i, (int64_t)end, r->part, e));
-        copy_wanted(r, first, last, r->part);
+        ls_state_put(r->s, r->to, first, last, r->part);
     }
     return LS_OK;
 }
 
 static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
     int parts = parts_of(p);
-    if (is_cut(p) && copy_wanted(r, p->offset, p->offset + p->count, NULL)) {
+    if (is_cut(p) && ls_state_put(r->s, r->to, p->offset, p->offset + p->count, NULL)) {
         float *x = LS_NEW_ARRAY(float, p->count);
         ls_status s = read_slice(r->w, p, x, e);
-        if (s == LS_OK) copy_wanted(r, p->offset, p->offset + p->count, x);
+        if (s == LS_OK) ls_state_put(r->s, r->to, p->offset, p->offset + p->count, x);
         free(x);
         return s;
     }

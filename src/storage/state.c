@@ -206,6 +206,20 @@ void ls_state_tensors_free(ls_state_tensors *t) {
     *t = (ls_state_tensors){0};
 }
 
+size_t ls_state_put(const ls_train_state *s, float *to, size_t first, size_t end,
+                    const float *from) {
+    bool all = !s->owned || s->all_params;
+    size_t n = 0;
+    for (int k = 0; k < (all ? 1 : s->nowned); k++) {
+        size_t a = all || s->owned[k].first < first ? first : s->owned[k].first;
+        size_t b = all || s->owned[k].end > end ? end : s->owned[k].end;
+        if (a >= b) continue;
+        n += b - a;
+        if (from) memcpy(to + a, from + (a - first), (b - a) * sizeof *from);
+    }
+    return n;
+}
+
 ls_status ls_state_write_weights(const ls_train_state *s, const char *path, ls_error *e) {
     ls_state_tensors weights = ls_state_weights(s);
     for (int i = 0; i < s->model->nparams; i++)

@@ -67,6 +67,10 @@ void ls_state_factor_name(int vw, char text[LS_STATE_ERROR_NAME]);
 bool ls_state_factor(const ls_plan *, const ls_param *, ls_param *factor_p);
 void ls_state_tensors_free(ls_state_tensors *);
 
+/* Copies the elements [first, end) of the flat buffer `to` that the state retains (owned,
+ * all_params), and returns how many these are. from NULL: they are counted alone. */
+size_t ls_state_put(const ls_train_state *, float *to, size_t first, size_t end, const float *from);
+
 /* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once
  * the new one is complete. */
 ls_status ls_state_write_weights(const ls_train_state *, const char *path, ls_error *);

@@ -8,7 +8,7 @@
 #include "model/frozen.h"
 #include "share/mesh.h"
 #include "state/errors.h"
-#include "storage/peft_read.h"
+#include "storage/adapter_file.h"
 #include "storage/pretrained.h"
 #include "table/step_rows.h"
 #include "tensor/sum_order.h"
@@ -130,7 +130,7 @@ static ls_status read_state(const ls_member *m, const char *path, ls_train_state
     if (!s->begins) return ls_checkpoint_load(path, s, e);
     bool published = strcmp(path, c->model.from) == 0;
     LS_TRY(published ? ls_pretrained_load(path, s, e) : ls_checkpoint_load(path, s, e));
-    return *c->model.adapter ? ls_peft_load(c->model.adapter, s, e) : LS_OK;
+    return *c->model.adapter ? ls_adapter_file_load(c, s, e) : LS_OK;
 }
 
 /* If workers share one copy, the first of them reads all of it, and others only rows of tables;

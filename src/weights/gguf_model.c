@@ -88,10 +88,14 @@ static ls_status expect_whole(const reader *r) {
     const ls_gguf_value *type = ls_gguf_find(r->g, "general.type");
     const ls_gguf_value *parts = ls_gguf_find(r->g, "split.count");
     int64_t n = 1;
+    if (type && ls_gguf_is_text(type, "adapter"))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: is an adapter, without the model: `lockstep serve MODEL --adapter "
+                       "NAME=%s` uses it, and model.adapter trains it further",
+                       r->g->path, r->g->path);
     if (type && !ls_gguf_is_text(type, "model"))
         return ls_fail(r->e, LS_EINVAL,
-                       "%s: general.type is not 'model': it is an adapter, a vocabulary or another "
-                       "part of a model",
+                       "%s: general.type is not 'model': it is a vocabulary or another part of one",
                        r->g->path);
     if (parts && (!ls_gguf_integer(parts, 0, &n) || n > 1))
         return ls_fail(r->e, LS_EINVAL,

@@ -1,5 +1,5 @@
 /* export_adapter_test.c - lockstep export of a run's adapters as GGUF: keys, names and values, rows
- * in the order of llama.cpp; what is refused. */
+ * in the order of llama.cpp; read again; what is refused. */
 #include "cli/program.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
@@ -78,7 +78,35 @@ static void test_file(void **state) {
     expect("export @/run/checkpoints/latest --to gguf -o @/json.gguf --json", 0,
            "\"form\": \"gguf adapter\", \"tensors\": 6");
     expect("export @/run --to gguf --merge -o @/merged.gguf", 0, "hash ");
-    expect("weights @/adapter.gguf", 1, "it is an adapter");
+    expect("weights @/adapter.gguf", 1,
+           "is an adapter, without the model: `lockstep serve MODEL --adapter NAME=");
+}
+
+#define FROM                                                                                       \
+    "train configs/tiny.yaml -n 2 --set train.steps=1 --set train.eval_every=0 "                   \
+    "--set optim.warmup=0 --set model.context=32 --set model.from=@/"
+
+/* A run that begins with an adapter has the same bits, in whichever form the adapter is, and the
+ * base. */
+static void test_read(void **state) {
+    (void)state;
+    expect(TRAIN "-o @/base", 0, NULL);
+    expect("export @/base --to safetensors -o @/published", 0, NULL);
+    expect("export @/base --to gguf -o @/base.gguf", 0, NULL);
+    expect("import @/base.gguf -o @/imported", 0, NULL);
+    expect(FROM "published -o @/one --set lora.rank=3 --set lora.alpha=5 --set optim.lr=0.01 "
+                "--set lora.targets=[q_proj,k_proj,layers.1.mlp.up_proj]",
+           0, NULL);
+    expect("export @/one --to peft -o @/peft", 0, NULL);
+    expect("export @/one --to gguf -o @/one.gguf", 0, NULL);
+    expect(FROM "published -o @/two --set model.adapter=@/peft", 0, NULL);
+    expect(FROM "published -o @/three --set model.adapter=@/one.gguf --set parallel.zero=3", 0,
+           NULL);
+    expect(FROM "imported -o @/four --set model.adapter=@/one.gguf", 0, NULL);
+    same_hash("two", "three");
+    same_hash("two", "four");
+    expect(FROM "published -o @/five --set model.adapter=@/base.gguf", 1, "general.type is model");
+    expect("serve @/published --port 0 --adapter x=@/base.gguf", 1, "general.type is model");
 }
 
 static void test_refused(void **state) {
@@ -97,6 +125,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_read),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

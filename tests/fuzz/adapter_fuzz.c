@@ -6,7 +6,7 @@
 #include "base/intern.h"
 #include "config/write_config.h"
 #include "fuzz.h"
-#include "storage/peft_read.h"
+#include "storage/adapter_file.h"
 
 static char folder[] = "/tmp/lockstep-fuzz-XXXXXX";
 
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_config_defaults(c);
     c->model.adapter = ls_intern(folder);
     c->model.from = "/base";
-    if (ls_peft_adopt(c, &e) == LS_OK) {
+    if (ls_adapter_file_adopt(c, &e) == LS_OK) {
         FUZZ_CHECK(c->lora.rank >= 1);
         check_again(c);
     } else {

@@ -6,6 +6,7 @@
 #include "device/drivers.h"
 #include "infer/decode.h"
 #include "serve/replies.h"
+#include "storage/adapter_gguf.h"
 #include "storage/peft.h"
 #include "train/tiny_run.h"
 #include "weights/import.h"
@@ -148,19 +149,32 @@ static void check_differ(const fixture *f) {
                                     &f->alone[k * EACH].notes[0].logprob, sizeof(float));
 }
 
-/* The same adapter as peft saves it. The host has its numbers also where a device computes: they
- * are hashed. */
-static void check_peft(const fixture *f, int i) {
+static void check_same(const fixture *f, int i, const char *path) {
     ls_adapter a = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_adapter_open(&f->t, path, &a, &e), e);
+    assert_int_equal(a.nbytes, f->adapters[i].nbytes);
+    assert_memory_equal(a.memory, f->adapters[i].memory, a.nbytes);
+    for (int k = 0; k < f->t.model.nparams; k++)
+        assert_true(a.of[k].rank == f->adapters[i].of[k].rank &&
+                    a.of[k].scale == f->adapters[i].of[k].scale);
+    ls_adapter_close(&a);
+}
+
+/* The same adapter as peft saves it, and as llama.cpp loads it, which has no form for DoRA. The
+ * host has its numbers also where a device computes: they are hashed. */
+static void check_files(const fixture *f, int i, bool dora) {
     ls_error e = {0};
     ls_peft_written w = {0};
     char *path = ls_format("%s/peft-%d", folder, nruns++);
     assert_ls_ok(ls_peft_export(f->paths[i + 1], false, "some/model", path, &w, &e), e);
-    assert_ls_ok(ls_adapter_open(&f->t, path, &a, &e), e);
-    assert_int_equal(a.nbytes, f->adapters[i].nbytes);
-    assert_memory_equal(a.memory, f->adapters[i].memory, a.nbytes);
-    ls_adapter_close(&a);
+    check_same(f, i, path);
     free(w.base);
+    free(path);
+    if (dora) return;
+    path = ls_format("%s/adapter-%d.gguf", folder, nruns++);
+    assert_ls_ok(ls_adapter_gguf_export(f->paths[i + 1], false, path, &w, &e), e);
+    check_same(f, i, path);
     free(path);
 }
 
@@ -170,7 +184,7 @@ static void compare(fixture *f, const char *device) {
     open_model(f, f->paths[0], device, &f->t);
     for (int i = 0; i < ADAPTERS; i++)
         assert_ls_ok(ls_adapter_open(&f->t, f->paths[i + 1], &f->adapters[i], &e), e);
-    for (int i = 0; i < ADAPTERS; i++) check_peft(f, i);
+    for (int i = 0; i < ADAPTERS; i++) check_files(f, i, i == 1);
     write_alone(f);
     check_differ(f);
     write_together(f, 64);

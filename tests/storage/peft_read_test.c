@@ -1,6 +1,6 @@
 /* peft_read_test.c - adapter_config.json: each key that peft writes is used, known to change
  * nothing, or refused by its name. */
-#include "storage/peft_read.h"
+#include "storage/adapter_file.h"
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ static ls_status adopt_text(const ls_buf *text, ls_config *c, ls_error *e) {
     ls_config_defaults(c);
     c->model.adapter = ls_intern(folder);
     c->model.from = "/base";
-    return ls_peft_adopt(c, e);
+    return ls_adapter_file_adopt(c, e);
 }
 
 /* The file with this member in the place of the one of its key, or beside all. */

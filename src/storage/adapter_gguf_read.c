@@ -1,0 +1,230 @@
+/* adapter_gguf_read.c - see adapter_gguf_read.h. */
+#include "storage/adapter_gguf_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/intern.h"
+#include "base/suffix.h"
+#include "networks/family.h"
+#include "storage/adapter_gguf.h"
+#include "tensor/stored.h"
+#include "weights/blocks.h"
+#include "weights/gguf.h"
+#include "weights/gguf_model.h"
+
+typedef struct reading {
+    ls_gguf g;
+    ls_architecture arch; /* of the base */
+} reading;
+
+static ls_status open_file(const ls_config *c, reading *r, ls_error *e) {
+    LS_TRY(ls_family_of(c, &r->arch, e));
+    return ls_gguf_open(c->model.adapter, &r->g, e);
+}
+
+/* ---- what it is ---- */
+
+static ls_status expect(const reading *r, const char *key, const char *want, ls_error *e) {
+    const ls_gguf_value *v = ls_gguf_find(&r->g, key);
+    ls_gguf_text is = {"missing", 7};
+    if (v && ls_gguf_is_text(v, want)) return LS_OK;
+    if (v && (v->is_array || !ls_gguf_text_at(v, 0, &is))) is = (ls_gguf_text){"no text", 7};
+    return ls_fail(e, LS_EINVAL, "%s: %s is %.*s; an adapter for this model has '%s'", r->g.path,
+                   key, is.n < 40 ? (int)is.n : 40, is.data, want);
+}
+
+static ls_status check_keys(const reading *r, ls_error *e) {
+    static const char *const other[] = {"adapter.alora.invocation_tokens", "split.count"};
+    LS_TRY(expect(r, "general.type", "adapter", e));
+    LS_TRY(expect(r, "adapter.type", "lora", e));
+    LS_TRY(expect(r, "general.architecture", ls_gguf_family_name(r->arch.family), e));
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (ls_gguf_find(&r->g, other[i]))
+            return ls_fail(e, LS_EINVAL, "%s: has %s, which adapters here can't have", r->g.path,
+                           other[i]);
+    return LS_OK;
+}
+
+/* As in llama.cpp, 0 is as if it were missing: the scale is 1. */
+static ls_status take_alpha(const reading *r, ls_config *c, ls_error *e) {
+    const ls_gguf_value *v = ls_gguf_find(&r->g, "adapter.lora.alpha");
+    double alpha = 0;
+    if (v && (v->is_array || !ls_gguf_number(v, 0, &alpha) || !(alpha >= 0 && alpha < 1e9)))
+        return ls_fail(e, LS_EINVAL, "%s: adapter.lora.alpha is not a number from 0 on", r->g.path);
+    c->lora.alpha = alpha > 0 ? ls_shortest_f32((float)alpha) : (double)c->lora.rank;
+    return LS_OK;
+}
+
+/* ---- its layers ---- */
+
+/* The layer's name; false: the tensor is that of no layer that can have an adapter. */
+static bool layer_of(const ls_name *id, char layer[LS_NAME_MOST]) {
+    bool is = id->ndims == 2 && id->expert < 0 && ls_has_suffix(id->param, ".weight") &&
+              strcmp(id->gguf, "token_embd.weight") != 0;
+    if (is) snprintf(layer, LS_NAME_MOST, "%.*s", (int)(strlen(id->param) - 7), id->param);
+    return is;
+}
+
+/* Is a tensor of the file A or B of a layer? */
+static bool is_part(const reading *r, const char *name) {
+    size_t n = strlen(name);
+    char layer[LS_NAME_MOST];
+    ls_name id;
+    if (!ls_has_suffix(name, ".lora_a") && !ls_has_suffix(name, ".lora_b")) return false;
+    for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
+        if (strlen(id.gguf) == n - 7 && strncmp(id.gguf, name, n - 7) == 0)
+            return layer_of(&id, layer);
+    return false;
+}
+
+static ls_status take_rank(const reading *r, ls_config *c, ls_error *e) {
+    c->lora.rank = 0;
+    for (size_t i = 0; i < r->g.ntensors; i++) {
+        const ls_gguf_tensor *t = &r->g.tensors[i];
+        if (!is_part(r, t->name))
+            return ls_fail(e, LS_EINVAL,
+                           "%s: %.80s is not A or B of a linear layer of this model; adapters "
+                           "here have nothing else",
+                           r->g.path, t->name);
+        int64_t rank = t->dims[ls_has_suffix(t->name, ".lora_a") ? 1 : 0];
+        if (t->ndims != 2 || rank < 1 || rank > 65536)
+            return ls_fail(e, LS_EINVAL, "%s: %s is no matrix of a rank", r->g.path, t->name);
+        if (c->lora.rank && rank != c->lora.rank)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: has layers of rank %lld, and %s of %lld; adapters here have one "
+                           "rank",
+                           r->g.path, (long long)c->lora.rank, t->name, (long long)rank);
+        c->lora.rank = rank;
+    }
+    return c->lora.rank ? LS_OK : ls_fail(e, LS_EINVAL, "%s: has no tensors", r->g.path);
+}
+
+static const char *last_part(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+static bool has(const reading *r, const ls_name *id) {
+    char *a = ls_format("%s.lora_a", id->gguf);
+    bool found = ls_gguf_find_tensor(&r->g, a) != NULL;
+    free(a);
+    return found;
+}
+
+/* Do all layers whose names end like this one have an adapter? */
+static bool all_have(const reading *r, const char *layer) {
+    ls_name id;
+    char other[LS_NAME_MOST];
+    for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
+        if (layer_of(&id, other) && strcmp(last_part(other), last_part(layer)) == 0 && !has(r, &id))
+            return false;
+    return true;
+}
+
+static bool in_list(const char *list, const char *name) {
+    for (const char *at = list; (at = strstr(at, name)); at++) {
+        char end = at[strlen(name)];
+        if ((at == list || at[-1] == '\n') && (!end || end == '\n')) return true;
+    }
+    return false;
+}
+
+/* "q_proj" if all layers of that name have an adapter; else their whole names. */
+static ls_status take_targets(const reading *r, ls_config *c, ls_error *e) {
+    ls_buf list = {0};
+    ls_name id;
+    char layer[LS_NAME_MOST];
+    for (int i = 0; ls_name_at(&r->arch, i, &id); i++) {
+        if (!layer_of(&id, layer) || !has(r, &id)) continue;
+        const char *name = all_have(r, layer) ? last_part(layer) : layer;
+        if (list.len && in_list(list.data, name)) continue;
+        ls_buf_printf(&list, "%s%s", list.len ? "\n" : "", name);
+    }
+    ls_status s = LS_OK;
+    if (!list.len)
+        s = ls_fail(e, LS_EINVAL, "%s: has no tensor NAME.lora_a", r->g.path);
+    else if (list.len >= LS_CONFIG_TEXT)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: some blocks have adapters and others do not; their names have more than "
+                    "%d bytes",
+                    r->g.path, LS_CONFIG_TEXT - 1);
+    else
+        c->lora.targets = ls_intern(list.data);
+    ls_buf_free(&list);
+    return s;
+}
+
+static ls_status adopt(const reading *r, ls_config *c, ls_error *e) {
+    LS_TRY(check_keys(r, e));
+    LS_TRY(take_rank(r, c, e));
+    LS_TRY(take_alpha(r, c, e));
+    c->lora.rs = false;
+    c->lora.dora = false;
+    c->lora.dropout = 0;
+    return take_targets(r, c, e);
+}
+
+ls_status ls_adapter_gguf_adopt(ls_config *c, ls_error *e) {
+    reading r = {0};
+    LS_TRY(open_file(c, &r, e));
+    ls_status s = adopt(&r, c, e);
+    if (s == LS_OK) s = ls_guard_check(e);
+    ls_gguf_close(&r.g);
+    return s;
+}
+
+/* ---- its numbers ---- */
+
+static ls_status read_param(const reading *r, const ls_param *p, const ls_train_state *s,
+                            ls_error *e) {
+    ls_name id;
+    ls_block_type type;
+    bool a = false;
+    if (!ls_adapter_gguf_base(&r->arch, p, &id, &a))
+        return ls_fail(e, LS_EINVAL, "%s: GGUF has no name for %s", r->g.path, p->name);
+    char *name = ls_format("%s.lora_%c", id.gguf, a ? 'a' : 'b');
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(&r->g, name);
+    free(name);
+    if (!t || t->ndims != 2 || t->dims[0] != p->dims[1] || t->dims[1] != p->dims[0])
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no tensor %s.lora_%c of the model's shape: it is the adapter of "
+                       "another model",
+                       r->g.path, id.gguf, a ? 'a' : 'b');
+    if (!ls_block_of_gguf(t->type, &type))
+        return ls_fail(e, LS_EINVAL, "%s: the type of %s can't be read", r->g.path, t->name);
+    float *x = LS_NEW_ARRAY(float, p->count), *ordered = LS_NEW_ARRAY(float, p->count);
+    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = type}, 0,
+                   (int64_t)p->count, x);
+    int64_t width = p->dims[1];
+    for (int64_t i = 0; i < p->dims[0]; i++) {
+        int64_t row = a ? i : ls_adapter_gguf_row(&r->arch, &id, i);
+        memcpy(ordered + i * width, x + row * width, (size_t)width * sizeof *x);
+    }
+    ls_state_put(s, s->flat.of[0], p->offset, p->offset + p->count, ordered);
+    free(x);
+    free(ordered);
+    return LS_OK;
+}
+
+static ls_status read_all(const reading *r, const ls_train_state *s, ls_error *e) {
+    size_t n = 0;
+    for (int i = 0; i < s->model->nparams; i++) {
+        if (s->model->params[i].frozen) continue;
+        LS_TRY(read_param(r, &s->model->params[i], s, e));
+        n++;
+    }
+    if (r->g.ntensors == n) return ls_guard_check(e);
+    return ls_fail(e, LS_EINVAL, "%s: has %zu tensors, and the model trains %zu of them", r->g.path,
+                   r->g.ntensors, n);
+}
+
+ls_status ls_adapter_gguf_load(const ls_config *c, const ls_train_state *s, ls_error *e) {
+    reading r = {0};
+    LS_TRY(open_file(c, &r, e));
+    ls_status status = read_all(&r, s, e);
+    ls_gguf_close(&r.g);
+    return status;
+}
