@@ -134,19 +134,6 @@ static ls_tool_call *add_call(ls_tool_text *t, const char *name) {
     return &t->calls[t->n++];
 }
 
-/* All of the call is there, in any order: {"arguments": ..., "name": ...}. */
-static bool read_whole(const call_reader *r, const char *arguments, ls_tool_text *t) {
-    ls_json *j = NULL;
-    ls_error e = {0};
-    if (ls_json_parse(r->text + r->at, r->n - r->at, "", &j, &e) != LS_OK) return false;
-    const char *name = ls_json_text(ls_json_get(j, "name"));
-    const ls_json *value = ls_json_get(j, arguments);
-    bool right = name && value;
-    if (right) ls_json_write_exact(value, &add_call(t, name)->arguments);
-    ls_json_free(j);
-    return right;
-}
-
 static const ls_tool *find_tool(const ls_tool_names *names, const char *name) {
     for (size_t i = 0; i < names->n; i++)
         if (strcmp(names->tools[i].name, name) == 0) return &names->tools[i];
@@ -156,6 +143,20 @@ static const ls_tool *find_tool(const ls_tool_names *names, const char *name) {
 /* Where nothing marks calls, only the tools' names do. */
 static bool may_be_called(const ls_tool_names *names, const char *name) {
     return *names->form->open || find_tool(names, name);
+}
+
+/* All of the call is there, in any order: {"arguments": ..., "name": ...}. */
+static bool read_whole(const call_reader *r, const ls_tool_names *names, ls_tool_text *t) {
+    const char *arguments = names->form->object;
+    ls_json *j = NULL;
+    ls_error e = {0};
+    if (ls_json_parse(r->text + r->at, r->n - r->at, "", &j, &e) != LS_OK) return false;
+    const char *name = ls_json_text(ls_json_get(j, "name"));
+    const ls_json *value = ls_json_get(j, arguments);
+    bool right = name && value && may_be_called(names, name);
+    if (right) ls_json_write_exact(value, &add_call(t, name)->arguments);
+    ls_json_free(j);
+    return right;
 }
 
 /* Arguments [n]. Some models write the object as a text: that is appended when all is there. */
@@ -179,7 +180,7 @@ static bool read_object(call_reader r, const ls_tool_names *names, ls_tool_text 
     call_reader head = r;
     ls_json *name = NULL;
     bool complete = false, known;
-    if (!read_head(&head, arguments, &name)) return r.ended && read_whole(&r, arguments, t);
+    if (!read_head(&head, arguments, &name)) return r.ended && read_whole(&r, names, t);
     known = may_be_called(names, ls_json_text(name));
     if (known) {
         ls_tool_call *c = add_call(t, ls_json_text(name));
@@ -371,6 +372,7 @@ void ls_tool_text_free(ls_tool_text *t) {
         ls_buf_free(&t->calls[i].arguments);
     }
     free(t->calls);
+    ls_buf_free(&t->after);
     *t = (ls_tool_text){0};
 }
 
@@ -398,28 +400,67 @@ static bool skip_open(call_reader *r, const ls_tool_form *f) {
     return skip(r, f->open) || (f->name && *f->name && skip(&to, f->name));
 }
 
+/* Text [from, to) is content. What stands behind a call is without the white space around it, but
+ * for that between two contents. */
+static void put_content(const call_reader *r, size_t from, size_t to, ls_tool_text *t) {
+    if (t->n == 0) {
+        t->ncontent = to;
+        return;
+    }
+    while (from < to && ls_json_is_space(r->text[to - 1])) to--;
+    while (!t->ncontent && !t->after.len && from < to && ls_json_is_space(r->text[from])) from++;
+    ls_buf_append(&t->after, r->text + from, to - from);
+}
+
+/* Where the next call may begin, or the end. */
+static size_t next_mark(const call_reader *r, const ls_tool_form *f) {
+    const call_reader rest = {r->text + r->at, r->n - r->at, 0, r->ended};
+    size_t open = find_mark(&rest, f->open), name = find_mark(&rest, f->name ? f->name : "");
+    return r->at + (open < name ? open : name);
+}
+
 static void read_marked(const ls_tool_names *names, call_reader r, ls_tool_text *t) {
-    const ls_tool_form *f = names->form;
-    size_t open = find_mark(&r, f->open), name = find_mark(&r, f->name ? f->name : "");
-    r.at = t->ncontent = open < name ? open : name;
-    while (r.at < r.n && skip_open(&r, f)) {
-        reading now = read_call(&r, names, t);
-        if (t->n == 0 && (now == READ_NOTHING || r.ended))
-            t->ncontent = r.n; /* no calls are in it */
-        if (now != READ_ALL) return;
+    for (;;) {
+        const size_t mark = next_mark(&r, names->form), had = t->n;
+        call_reader to = r;
+        to.at = mark;
+        put_content(&r, r.at, mark, t);
+        if (!skip_open(&to, names->form)) return;
+        reading now = read_call(&to, names, t);
+        if (now == READ_PART && !r.ended) return;
+        if (now == READ_ALL) {
+            r.at = to.at;
+        } else if (t->n == had) { /* the mark is content */
+            r.at = mark;
+            skip_space(&r);
+            put_content(&r, mark, r.at + 1, t);
+            r.at++;
+        } else {
+            return; /* cut, or damaged */
+        }
     }
 }
 
+/* Objects, which a semicolon may part. */
 static void read_bare(const ls_tool_names *names, call_reader r, ls_tool_text *t) {
-    skip_space(&r);
-    bool may_be = r.at == r.n || r.text[r.at] == '{';
-    t->ncontent = r.n;
-    if (!may_be || (r.at == r.n && r.ended)) return;
-    if (read_object(r, names, t) || !r.ended) t->ncontent = 0;
-    if (t->n && !may_be_called(names, t->calls[0].name)) {
-        ls_tool_text_free(t);
-        t->ncontent = r.n;
+    bool complete = true;
+    while (complete) {
+        call_reader to = r;
+        if (t->n) (void)skip(&to, ";");
+        skip_space(&to);
+        if (to.at < to.n ? to.text[to.at] != '{' : to.ended) {
+            if (t->n) r = to;
+            break;
+        }
+        if (!t->n) t->ncontent = 0;
+        if (!read_object(to, names, t)) {
+            if (!to.ended) return;
+            break;
+        }
+        to.at = value_end(&to, &complete);
+        r = to;
     }
+    if (complete) put_content(&r, r.at, r.n, t);
 }
 
 void ls_tool_text_read(const ls_tool_names *names, const char *text, size_t n, bool ended,

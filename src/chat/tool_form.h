@@ -50,6 +50,7 @@ typedef struct ls_tool_call {
 
 typedef struct ls_tool_text {
     size_t ncontent;     /* the first bytes of the text, which are no call */
+    ls_buf after;        /* and what follows them, behind the first call: content, too */
     ls_tool_call *calls; /* [n] in order */
     size_t n;
 } ls_tool_text;
@@ -68,10 +69,11 @@ typedef struct ls_tool_names {
 } ls_tool_names;
 
 /* The calls of text [n]; where nothing marks them only those of the tools, since JSON may be an
- * answer, too. ended: nothing follows the text. Before that, content that may be the beginning of a
- * call is held back, so what is there of content, calls and their arguments only grows. What is no
- * call by the form is content. Arguments that are texts become values of the types that the tool's
- * schema has for them; a text that is none stays a text. */
+ * answer, too. ended: nothing follows the text. Before that, content that may be the beginning
+ * of a call is held back, so what is there of content, calls and their arguments only grows.
+ * What is no call by the form is content, also behind calls that are complete. Arguments that
+ * are texts become values of the types that the tool's schema has for them; a text that is none
+ * stays a text. */
 void ls_tool_text_read(const ls_tool_names *, const char *text, size_t n, bool ended,
                        ls_tool_text *t_p);
 void ls_tool_text_free(ls_tool_text *);

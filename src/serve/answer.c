@@ -21,11 +21,12 @@ bool ls_answer_is_complete(const ls_text_answer *a) {
 
 /* ---- parts ---- */
 
-/* vLLM's "abort": the server ends, or its workers do. */
-static ls_json *finish_of(const ls_reply *r, bool calls) {
+/* vLLM's "abort": the server ends, or its workers do. Calls that a stop has cut are not
+ * "tool_calls", at which clients would carry them out. */
+static ls_json *finish_of(const ls_reply *r, bool called) {
     if (r->state != LS_REPLY_ENDED) return ls_json_new_null();
     if (r->end == LS_END_ASKED) return ls_json_new_text("abort");
-    return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : calls ? "tool_calls" : "stop");
+    return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : called ? "tool_calls" : "stop");
 }
 
 /* vLLM's: the stop that came. */
@@ -192,15 +193,22 @@ static ls_json *text_of(const ls_text_answer *a, size_t i) {
 }
 
 /* The content of calls alone is null. */
-static ls_json *message_of(const ls_text_answer *a, size_t i, bool *calls_p) {
+static ls_json *content_of(const ls_answer_parts *p) {
+    ls_buf all = {0};
+    if (p->calls.n && !p->calls.ncontent && !p->calls.after.len) return ls_json_new_null();
+    ls_buf_append(&all, p->content, p->calls.ncontent);
+    ls_buf_append(&all, p->calls.after.data, p->calls.after.len);
+    ls_json *content = ls_json_new_bytes(all.data ? all.data : "", all.len);
+    ls_buf_free(&all);
+    return content;
+}
+
+static ls_json *message_of(const ls_text_answer *a, size_t i, bool *called_p) {
     ls_json *message = ls_json_new_object();
     ls_answer_parts p = ls_answer_parts_of(a, &a->replies[i]);
-    *calls_p = p.calls.n > 0;
+    *called_p = p.called;
     ls_json_set_text(message, "role", "assistant");
-    ls_json_set(message, "content",
-                p.calls.n && p.calls.ncontent == 0
-                    ? ls_json_new_null()
-                    : ls_json_new_bytes(p.content, p.calls.ncontent));
+    ls_json_set(message, "content", content_of(&p));
     ls_json_set(message, "refusal", ls_json_new_null());
     if (p.nthought) ls_json_set(message, THOUGHT, ls_json_new_bytes(p.thought, p.nthought));
     if (p.calls.n) ls_json_set(message, "tool_calls", ls_calls_write(a, i, &p.calls));
@@ -211,15 +219,15 @@ static ls_json *message_of(const ls_text_answer *a, size_t i, bool *calls_p) {
 static ls_json *choice_of(const ls_text_answer *a, size_t i) {
     const ls_reply *r = &a->replies[i];
     ls_json *choice = ls_json_new_object();
-    bool calls = false;
+    bool called = false;
     ls_json_set_integer(choice, "index", (int64_t)i);
     if (a->request->chat) {
-        ls_json_set(choice, "message", message_of(a, i, &calls));
+        ls_json_set(choice, "message", message_of(a, i, &called));
     } else {
         ls_json_set(choice, "text", text_of(a, i));
     }
     set_logprobs(choice, a, r, 0);
-    ls_json_set(choice, "finish_reason", finish_of(r, calls));
+    ls_json_set(choice, "finish_reason", finish_of(r, called));
     set_stop(choice, r);
     return choice;
 }
@@ -276,7 +284,7 @@ static void put_choice(const ls_text_answer *a, size_t i, const char *key, ls_js
     else
         ls_json_set(choice, "logprobs", ls_json_new_null());
     sent->notes = r->nnotes;
-    ls_json_set(choice, "finish_reason", ends ? finish_of(r, sent->calls) : ls_json_new_null());
+    ls_json_set(choice, "finish_reason", ends ? finish_of(r, sent->called) : ls_json_new_null());
     if (ends) set_stop(choice, r);
     ls_json_push(choices, choice);
     ls_json_set(o, "choices", choices);
@@ -310,6 +318,9 @@ static void stream_reply(const ls_text_answer *a, size_t i, ls_answer_sent *sent
     if (content) put_choice(a, i, CONTENT, content, sent, out);
     for (ls_json *piece; (piece = ls_calls_next(a, i, &p.calls, sent));)
         put_choice(a, i, "tool_calls", piece, sent, out);
+    ls_json *after = new_piece(p.calls.after.data, p.calls.after.len, &sent->after);
+    if (after) put_choice(a, i, CONTENT, after, sent, out);
+    sent->called = p.called;
     ls_tool_text_free(&p.calls);
     if (r->state != LS_REPLY_ENDED) return;
     put_choice(a, i, CONTENT, NULL, sent, out);

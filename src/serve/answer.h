@@ -20,7 +20,8 @@ typedef enum ls_answer_item {
     LS_ITEM_NONE,
     LS_ITEM_THOUGHT,
     LS_ITEM_MESSAGE,
-    LS_ITEM_CALL
+    LS_ITEM_CALL,
+    LS_ITEM_AFTER /* a message behind calls */
 } ls_answer_item;
 
 /* How much of a reply a stream has sent. */
@@ -29,6 +30,8 @@ typedef struct ls_answer_sent {
     ls_answer_item open;         /* the item that is not yet done */
     size_t text, thought, notes; /* bytes of content, and of what was thought; notes */
     size_t calls, arguments; /* calls of tools that have begun; bytes of the last one's arguments */
+    size_t after;            /* bytes of content behind calls */
+    bool called;             /* ls_answer_parts.called */
     size_t events;           /* of a response */
 } ls_answer_sent;
 

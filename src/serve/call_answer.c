@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ls_call_is_complete(const ls_tool_call *c) {
+    ls_json *j = NULL;
+    bool is = c->arguments.len &&
+              ls_json_parse_value(c->arguments.data, c->arguments.len, "", &j, NULL) == LS_OK;
+    ls_json_free(j);
+    return is;
+}
+
 ls_answer_parts ls_answer_parts_of(const ls_text_answer *a, const ls_reply *r) {
     const ls_text_request *q = a->request;
     const char *text = r->text.data ? r->text.data : "";
@@ -20,6 +28,9 @@ ls_answer_parts ls_answer_parts_of(const ls_text_answer *a, const ls_reply *r) {
     p.calls.ncontent = t.open ? 0 : n - t.rest;
     if (q->tools.reads && !t.open)
         ls_tool_text_read(&q->tools.names, p.content, n - t.rest, ended, &p.calls);
+    p.called = ended && p.calls.n > 0;
+    for (size_t i = 0; p.called && i < p.calls.n; i++)
+        p.called = ls_call_is_complete(&p.calls.calls[i]);
     return p;
 }
 

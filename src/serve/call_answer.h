@@ -9,8 +9,12 @@
 typedef struct ls_answer_parts {
     const char *thought, *content; /* [nthought], [calls.ncontent] within the reply's text */
     size_t nthought;
-    ls_tool_text calls; /* none, if the request has no tools */
+    ls_tool_text calls; /* none, if the request has no tools; its content goes on behind them */
+    bool called;        /* there are calls, and the arguments of all are JSON: none has been cut */
 } ls_answer_parts;
+
+/* Are its arguments JSON? */
+bool ls_call_is_complete(const ls_tool_call *);
 
 /* The caller frees its calls. */
 ls_answer_parts ls_answer_parts_of(const ls_text_answer *, const ls_reply *);

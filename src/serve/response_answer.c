@@ -1,8 +1,9 @@
 /* response_answer.c - see response_answer.h.
  *
- * The output is what the model thought, a message, and calls of tools, as far as there are any: an
- * item each; a message, too, if there is nothing else. In a stream an item is done when the next
- * one is added, or when the reply has ended.
+ * The output is what the model thought, a message, calls of tools, and a message with what
+ * stands behind them, as far as there are any: an item each; a message, too, if there is nothing
+ * else. In a stream an item is done when the next one is added, or when the reply has ended;
+ * what stands behind calls comes at the end.
  */
 #include "serve/response_answer.h"
 
@@ -49,7 +50,8 @@ typedef struct text_item {
     const char *id, *type, *part; /* id: what begins it */
     const char *delta, *done;     /* events */
     const char *text;             /* [n] */
-    size_t n;
+    size_t n, at;                 /* its place in the output */
+    ls_answer_item kind;
 } text_item;
 
 static text_item thought_of(const ls_answer_parts *p) {
@@ -59,7 +61,9 @@ static text_item thought_of(const ls_answer_parts *p) {
                        "response.reasoning_text.delta",
                        "response.reasoning_text.done",
                        p->thought,
-                       p->nthought};
+                       p->nthought,
+                       0,
+                       LS_ITEM_THOUGHT};
 }
 
 static text_item message_of(const ls_answer_parts *p) {
@@ -69,10 +73,22 @@ static text_item message_of(const ls_answer_parts *p) {
                        "response.output_text.delta",
                        "response.output_text.done",
                        p->content,
-                       p->calls.ncontent};
+                       p->calls.ncontent,
+                       message_at(p),
+                       LS_ITEM_MESSAGE};
 }
 
-static bool is_thought(const text_item *i) { return strcmp(i->type, "reasoning") == 0; }
+static text_item after_of(const ls_answer_parts *p) {
+    text_item i = message_of(p);
+    i.id = "msg_2";
+    i.text = p->calls.after.data;
+    i.n = p->calls.after.len;
+    i.at = call_at(p, p->calls.n);
+    i.kind = LS_ITEM_AFTER;
+    return i;
+}
+
+static bool is_thought(const text_item *i) { return i->kind == LS_ITEM_THOUGHT; }
 
 static char *id_of(const ls_text_answer *a, const text_item *i) {
     return ls_format("%s_%s", i->id, a->id);
@@ -129,9 +145,16 @@ static ls_json *done_message(const ls_text_answer *a, const ls_answer_parts *p) 
     return item_of(a, &i, item_status(a->replies, !p->calls.n), true);
 }
 
+static ls_json *done_after(const ls_text_answer *a, const ls_answer_parts *p) {
+    const text_item i = after_of(p);
+    return item_of(a, &i, item_status(a->replies, true), true);
+}
+
 static ls_json *done_call(const ls_text_answer *a, const ls_answer_parts *p, size_t k) {
-    return call_of(a, p, k, p->calls.calls[k].arguments.len,
-                   item_status(a->replies, k + 1 == p->calls.n));
+    const ls_tool_call *c = &p->calls.calls[k];
+    bool is_last = k + 1 == p->calls.n && !p->calls.after.len;
+    return call_of(a, p, k, c->arguments.len,
+                   ls_call_is_complete(c) ? item_status(a->replies, is_last) : INCOMPLETE);
 }
 
 /* ---- a response ---- */
@@ -190,6 +213,7 @@ static ls_json *output_of(const ls_text_answer *a) {
     if (has_thought(&p)) ls_json_push(output, done_thought(a, &p));
     if (has_message(&p)) ls_json_push(output, done_message(a, &p));
     for (size_t k = 0; k < p.calls.n; k++) ls_json_push(output, done_call(a, &p, k));
+    if (p.calls.after.len) ls_json_push(output, done_after(a, &p));
     ls_tool_text_free(&p.calls);
     return output;
 }
@@ -273,7 +297,7 @@ static void put_part(const event_writer *w, const text_item *i, const char *type
                      ls_json *value) {
     ls_json *o = with(ls_json_new_object(), key, value);
     set_id(o, "item_id", id_of(w->a, i));
-    ls_json_set_integer(o, "output_index", is_thought(i) ? 0 : (int64_t)message_at(w->p));
+    ls_json_set_integer(o, "output_index", (int64_t)i->at);
     ls_json_set_integer(o, "content_index", 0);
     if (!is_thought(i) && strcmp(key, "part") != 0) ls_json_set(o, "logprobs", ls_json_new_array());
     put_event(w, type, o);
@@ -289,20 +313,21 @@ static void put_arguments(const event_writer *w, const char *type, const char *k
     put_event(w, type, o);
 }
 
-static void end_text(const event_writer *w, const text_item *i, size_t at, ls_json *done) {
+static void end_text(const event_writer *w, const text_item *i, ls_json *done) {
     put_part(w, i, i->done, "text", ls_json_new_bytes(i->text, i->n));
     put_part(w, i, "response.content_part.done", "part", part_of(i, i->n));
-    put_item(w, "response.output_item.done", at, done);
+    put_item(w, "response.output_item.done", i->at, done);
 }
 
 /* The item that is open is done. */
 static void end_item(const event_writer *w) {
-    const text_item thought = thought_of(w->p), message = message_of(w->p);
+    const text_item thought = thought_of(w->p), message = message_of(w->p), after = after_of(w->p);
     const size_t calls = w->sent->calls;
     switch (w->sent->open) {
     case LS_ITEM_NONE: break;
-    case LS_ITEM_THOUGHT: end_text(w, &thought, 0, done_thought(w->a, w->p)); break;
-    case LS_ITEM_MESSAGE: end_text(w, &message, message_at(w->p), done_message(w->a, w->p)); break;
+    case LS_ITEM_THOUGHT: end_text(w, &thought, done_thought(w->a, w->p)); break;
+    case LS_ITEM_MESSAGE: end_text(w, &message, done_message(w->a, w->p)); break;
+    case LS_ITEM_AFTER: end_text(w, &after, done_after(w->a, w->p)); break;
     case LS_ITEM_CALL:
         put_arguments(w, "response.function_call_arguments.done", "arguments", 0);
         put_item(w, "response.output_item.done", call_at(w->p, calls - 1),
@@ -312,19 +337,18 @@ static void end_item(const event_writer *w) {
     w->sent->open = LS_ITEM_NONE;
 }
 
-static void begin_text(const event_writer *w, const text_item *i, size_t at, ls_answer_item kind) {
-    if (w->sent->open == kind) return;
+static void begin_text(const event_writer *w, const text_item *i) {
+    if (w->sent->open == i->kind) return;
     end_item(w);
-    put_item(w, "response.output_item.added", at, item_of(w->a, i, IN_PROGRESS, false));
+    put_item(w, "response.output_item.added", i->at, item_of(w->a, i, IN_PROGRESS, false));
     put_part(w, i, "response.content_part.added", "part", part_of(i, 0));
-    w->sent->open = kind;
+    w->sent->open = i->kind;
 }
 
 /* What is new of an item; sent: bytes. */
-static void put_text(const event_writer *w, const text_item *i, size_t at, ls_answer_item kind,
-                     size_t *sent) {
+static void put_text(const event_writer *w, const text_item *i, size_t *sent) {
     if (i->n <= *sent) return;
-    begin_text(w, i, at, kind);
+    begin_text(w, i);
     put_part(w, i, i->delta, "delta", ls_json_new_bytes(i->text + *sent, i->n - *sent));
     *sent = i->n;
 }
@@ -349,9 +373,9 @@ static void put_calls(const event_writer *w) {
 
 static void put_end(const event_writer *w) {
     const char *status = status_of(w->a->replies);
-    const text_item message = message_of(w->p);
-    if (has_message(w->p) && !w->p->calls.ncontent)
-        begin_text(w, &message, message_at(w->p), LS_ITEM_MESSAGE);
+    const text_item message = message_of(w->p), after = after_of(w->p);
+    put_text(w, &after, &w->sent->after);
+    if (has_message(w->p) && !w->p->calls.ncontent) begin_text(w, &message);
     end_item(w);
     put_response(w, status == FAILED       ? "response.failed"
                     : status == INCOMPLETE ? "response.incomplete"
@@ -368,8 +392,8 @@ void ls_response_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *o
         put_response(&w, "response.in_progress");
         sent->begun = true;
     }
-    put_text(&w, &thought, 0, LS_ITEM_THOUGHT, &sent->thought);
-    put_text(&w, &message, message_at(&p), LS_ITEM_MESSAGE, &sent->text);
+    put_text(&w, &thought, &sent->thought);
+    put_text(&w, &message, &sent->text);
     put_calls(&w);
     if (a->replies->state == LS_REPLY_ENDED && !sent->ended) put_end(&w);
     ls_tool_text_free(&p.calls);

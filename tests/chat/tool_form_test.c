@@ -134,6 +134,8 @@ typedef struct wanted_call {
 #define CALL(name, arguments)                                                                      \
     "<tool_call>\n<function=" name ">\n" arguments "</function>\n</tool_call>"
 #define ARG(key, value) "<parameter=" key ">\n" value "\n</parameter>\n"
+#define CALLED(a)       "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": " #a "}}</tool_call>"
+#define GET(a)          "{\"name\": \"get\", \"parameters\": {\"a\": " #a "}}"
 static const wanted_call cases[] = {
     {"hello", "hello", "", T, false},
     {"a < b <tool", "a < b <tool", "", T, false},
@@ -172,6 +174,19 @@ static const wanted_call cases[] = {
     {"", "", "", B, false},
     {"<tool_call>{\"arguments\": {\"a\": 0.12345678901}, \"name\": \"f\"}</tool_call>", "",
      "f{\"a\": 0.12345678901};", T, false},
+    /* content behind calls */
+    {CALLED(1) "\n\nI called. \n", "", "f{\"a\": 1};+I called.", T, false},
+    {"Now: " CALLED(1) "\nand\n" CALLED(2) " Done.", "Now:", "f{\"a\": 1};f{\"a\": 2};+\nand Done.",
+     T, false},
+    {CALLED(1) " <tool_call>no</tool_call>\n" CALLED(2), "",
+     "f{\"a\": 1};f{\"a\": 2};+<tool_call>no</tool_call>", T, false},
+    {"<tool_call>no</tool_call> " CALLED(2), "<tool_call>no</tool_call>", "f{\"a\": 2};", T, false},
+    {CALLED(1) " <tool_c", "", "f{\"a\": 1};+<tool_c", T, true},
+    {CALLED(1) " <tool_call>{\"name\": \"f\"", "", "f{\"a\": 1};+<tool_call>{\"name\": \"f\"", T,
+     true},
+    {GET(1) "\nThat is {it}.", "", "get{\"a\": 1};+That is {it}.", B, false},
+    {GET(1) "; " GET(2) ";", "", "get{\"a\": 1};get{\"a\": 2};", B, false},
+    {GET(1) "\n{\"name\": \"Bob\"}", "", "get{\"a\": 1};+{\"name\": \"Bob\"}", B, false},
     /* a list */
     {"[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"x\": 1}, \"id\": \"abc123456\"}]", "",
      "f{\"x\": 1};", L, false},
@@ -198,7 +213,7 @@ static const wanted_call cases[] = {
     {"Yes. [TOOL_CALLS]f[CALL_ID]abc123456[ARGS]{}[TOOL_CALLS]g.h-1[ARGS]{\"a\": 1}", "Yes.",
      "f{};g.h-1{\"a\": 1};", N, false},
     {"[TOOL_CALLS]f{\"a\": 1}", "", "f{\"a\": 1};", N, false},
-    {"[TOOL_CALLS]f [ARGS] {\"a\": 1} and so on", "", "f{\"a\": 1};", N, false},
+    {"[TOOL_CALLS]f [ARGS] {\"a\": 1} and so on", "", "f{\"a\": 1};+and so on", N, false},
     {"[TOOL_CALLS]f[ARGS]{\"a\": \"b", "", "f{\"a\": \"b;", N, true},
     {"[TOOL_CALLS]f[ARGS]", "[TOOL_CALLS]f[ARGS]", "", N, true},
     {"[TOOL_CALLS]f[AR", "[TOOL_CALLS]f[AR", "", N, true},
@@ -277,13 +292,14 @@ static void put_calls(const ls_tool_text *t, ls_buf *b) {
     for (size_t i = 0; i < t->n; i++)
         ls_buf_printf(b, "%s%.*s;", t->calls[i].name, (int)t->calls[i].arguments.len,
                       t->calls[i].arguments.data ? t->calls[i].arguments.data : "");
+    if (t->after.len) ls_buf_printf(b, "+%.*s", (int)t->after.len, t->after.data);
     ls_buf_append(b, "", 1);
 }
 
 /* What is read of a beginning only grows, to what is read at the end: content, calls, arguments. */
 static void check_growth(const wanted_call *c) {
     size_t n = strlen(c->text), ncontent = 0, ncalls = 0;
-    ls_buf before = {0};
+    ls_buf before = {0}, after = {0};
     for (size_t k = 0; k <= n + 1; k++) {
         ls_tool_text t = read_text(c, k < n ? k : n, k > n);
         assert_true(t.ncontent >= ncontent && t.ncontent <= strlen(c->content));
@@ -298,11 +314,17 @@ static void check_growth(const wanted_call *c) {
             before.len = 0;
             ls_buf_append(&before, now->data, now->len);
         }
+        assert_true(t.after.len >= after.len);
+        if (after.len) assert_memory_equal(t.after.data, after.data, after.len);
+        ls_buf_free(&after);
+        after = t.after;
+        t.after = (ls_buf){0};
         ncontent = t.ncontent;
         ncalls = t.n;
         ls_tool_text_free(&t);
     }
     ls_buf_free(&before);
+    ls_buf_free(&after);
 }
 
 static void test_texts(void **state) {

@@ -36,7 +36,7 @@ static const ls_tool_form *form_of(unsigned which) {
 
 /* What was read of a text's beginning. */
 typedef struct seen {
-    size_t ncontent, ncalls, thought, rest;
+    size_t ncontent, ncalls, nafter, thought, rest;
     ls_buf arguments; /* of the last call */
 } seen;
 
@@ -46,6 +46,8 @@ static void read_calls(const ls_tool_names *names, const char *text, size_t n, b
     ls_tool_text_read(names, text, n, ended, &t);
     FUZZ_CHECK(t.ncontent >= s->ncontent && t.ncontent <= n && t.n >= s->ncalls);
     FUZZ_CHECK(!ended || t.n || t.ncontent == n);
+    FUZZ_CHECK(t.after.len >= s->nafter && (t.n || !t.after.len));
+    s->nafter = t.after.len;
     if (t.n > s->ncalls) s->arguments.len = 0;
     s->ncontent = t.ncontent;
     s->ncalls = t.n;
