@@ -6,6 +6,7 @@
 #include "grammar/schema.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "grammar/schema_array.h"
 #include "grammar/schema_keywords.h"
@@ -69,25 +70,66 @@ static void exclude(ls_json *lists, size_t i, const char *name) {
     ls_json_set_bool((ls_json *)(uintptr_t)ls_json_at(lists, i), name, false);
 }
 
+static ls_status read_pair(const ls_schema_rules *r, ls_schema_comparison *c, const ls_json *list,
+                           ls_json *lists, size_t k, size_t i) {
+    const ls_json *a = ls_json_at(list, k), *b = ls_json_at(list, i);
+    if (!ls_schemas_overlap(c, a, b)) return LS_OK;
+    const char *of_b = ls_schemas_part(c, a, b), *of_a = ls_schemas_part(c, b, a);
+    if (!of_b || !of_a) return fail_overlap(r, c, k, i);
+    exclude(lists, k, of_b);
+    exclude(lists, i, of_a);
+    return LS_OK;
+}
+
 /* What is valid by one of several schemas that have no value in common is valid by one alone. So is
  * what lacks properties that others require. lists: for each schema an object of their names. */
-static ls_status read_exclusions(const ls_schema_rules *r, const ls_schema_set *set, size_t at,
-                                 ls_json *lists) {
+static ls_status compare(ls_schema_rules *r, ls_schema_comparison *c, const ls_json *list,
+                         ls_json *lists) {
+    const size_t n = ls_json_count(list);
+    bool *apart = LS_NEW_ARRAY(bool, n);
+    ls_status s = LS_OK;
+    ls_schemas_tell_apart(c, list, apart);
+    for (size_t i = 0; i < n; i++) {
+        ls_json_push(lists, ls_json_new_object());
+        for (size_t k = 0; k < i && s == LS_OK; k++)
+            if (!apart[i] || !apart[k]) s = read_pair(r, c, list, lists, k, i);
+    }
+    free(apart);
+    return s;
+}
+
+static bool is_same(const ls_schema_choice *a, const ls_schema_choice *b) {
+    bool same = a->root == b->root && a->types == b->types && a->objects == b->objects;
+    same = same && a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = a->schemas[i] == b->schemas[i] || ls_json_equal(a->schemas[i], b->schemas[i]);
+    return same;
+}
+
+/* Recursive schemas have one choice at many places: it is compared once. */
+static ls_status read_exclusions(ls_schema_rules *r, const ls_schema_set *set, size_t at,
+                                 const ls_json **lists_p) {
     const ls_json *list = ls_json_get(set->list[at].schema, "oneOf");
     ls_schema_comparison c;
     LS_TRY(read_comparison(r, set, at, &c));
-    for (size_t i = 0; i < ls_json_count(list); i++) {
-        ls_json_push(lists, ls_json_new_object());
-        for (size_t k = 0; k < i; k++) {
-            const ls_json *a = ls_json_at(list, k), *b = ls_json_at(list, i);
-            if (!ls_schemas_overlap(&c, a, b)) continue;
-            const char *of_b = ls_schemas_part(&c, a, b), *of_a = ls_schemas_part(&c, b, a);
-            if (!of_b || !of_a) return fail_overlap(r, &c, k, i);
-            exclude(lists, k, of_b);
-            exclude(lists, i, of_a);
-        }
+    ls_schema_choice one = {c.root, c.types, c.objects, .n = ls_json_count(list)};
+    one.schemas = LS_NEW_ARRAY(const ls_json *, one.n);
+    for (size_t i = 0; i < one.n; i++) one.schemas[i] = ls_schema_meant(&c, ls_json_at(list, i));
+    for (size_t i = 0; i < r->nchoices; i++) {
+        if (!is_same(&r->choices[i], &one)) continue;
+        free((void *)one.schemas);
+        *lists_p = r->choices[i].lists;
+        return LS_OK;
     }
-    return LS_OK;
+    one.lists = ls_json_new_array();
+    r->choices = ls_grow(r->choices, r->nchoices, sizeof *r->choices);
+    r->choices[r->nchoices++] = one;
+    *lists_p = one.lists;
+    c.work = r->work > LS_SCHEMA_ALL_WORK ? LS_SCHEMA_WORK : 0;
+    const int64_t before = c.work;
+    ls_status s = compare(r, &c, list, one.lists);
+    r->work += c.work - before;
+    return s;
 }
 
 /* The i-th of the lists of names as a schema that excludes them; NULL: there are none. */
@@ -144,11 +186,9 @@ static ls_status read_choice(ls_schema_rules *r, const ls_schema_set *set, size_
     if (!ls_json_is_array(list) || ls_json_count(list) == 0)
         return ls_schema_fail(r, "%s: a list of schemas is expected", keyword);
     if (done == LS_DONE_ANY_OF) return read_schemas(r, set, i, NULL, nested, x_p);
-    ls_json *lists = ls_json_new_array();
-    ls_status s = read_exclusions(r, set, i, lists);
-    if (s == LS_OK) s = read_schemas(r, set, i, lists, nested, x_p);
-    ls_json_free(lists);
-    return s;
+    const ls_json *lists = NULL;
+    LS_TRY(read_exclusions(r, set, i, &lists));
+    return read_schemas(r, set, i, lists, nested, x_p);
 }
 
 /* ---- a set ---- */

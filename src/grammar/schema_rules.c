@@ -11,6 +11,11 @@ void ls_schema_rules_free(ls_schema_rules *r) {
     free(r->list);
     for (size_t i = 0; i < r->nmade; i++) ls_json_free(r->made[i]);
     free((void *)r->made);
+    for (size_t i = 0; i < r->nchoices; i++) {
+        ls_json_free(r->choices[i].lists);
+        free((void *)r->choices[i].schemas);
+    }
+    free(r->choices);
     ls_schema_sets_free(&r->sets);
     ls_expressions_free(&r->pool);
 }

@@ -36,6 +36,16 @@ typedef struct ls_schema_rule {
     const ls_expression *x;   /* NULL: not yet made */
 } ls_schema_rule;
 
+/* A oneOf that has been read, and what each of its schemas excludes. */
+typedef struct ls_schema_choice {
+    const ls_json *root;
+    unsigned types;
+    bool objects;            /* as in ls_schema_comparison */
+    const ls_json **schemas; /* [n] what its references lead to */
+    size_t n;
+    ls_json *lists; /* [n] */
+} ls_schema_choice;
+
 typedef struct ls_schema_rules {
     ls_expressions pool;
     ls_schema_rule *list; /* [n] */
@@ -46,6 +56,9 @@ typedef struct ls_schema_rules {
     bool plain;     /* a member's value is read: strings are as they are, without quotes */
     ls_json **made; /* [nmade] schemas that are not in the document; each is there once */
     size_t nmade;
+    ls_schema_choice *choices; /* [nchoices] */
+    size_t nchoices;
+    int64_t work; /* of comparisons */
     ls_error *e;
 } ls_schema_rules;
 

@@ -209,3 +209,80 @@ const char *ls_schemas_part(ls_schema_comparison *c, const ls_json *a, const ls_
     }
     return NULL;
 }
+
+/* ---- a property that tells many apart ---- */
+
+/* Adds the name of a value to the members of an object. False: it is there, or has no one name. */
+static bool add_name(ls_json *names, const ls_json *value) {
+    double x = 0;
+    bool number = ls_json_number(value, &x);
+    if (ls_json_is_object(value) || ls_json_is_array(value)) return false;
+    if (number && (x != floor(x) || fabs(x) >= 1e15)) return false;
+    ls_buf name = {0};
+    if (number)
+        ls_buf_printf(&name, "%.0f", x + 0.0); /* 1 is 1.0 */
+    else
+        ls_json_write_exact(value, &name);
+    bool is_new = !ls_json_get(names, name.data);
+    if (is_new) ls_json_set(names, name.data, ls_json_new_null());
+    ls_buf_free(&name);
+    return is_new;
+}
+
+/* Adds the values that a schema has for a property that it requires. */
+static bool add_values(ls_schema_comparison *c, const ls_json *schema, const char *name,
+                       ls_json *names) {
+    const ls_json *s = follow(c, schema);
+    const ls_json *value = follow(c, ls_json_get(ls_json_get(s, "properties"), name));
+    bool all = requires(s, name) && count_listed(value) > 0;
+    for (size_t i = 0; all && i < count_listed(value); i++)
+        all = !is_exhausted(c, 0) && add_name(names, listed(value, i));
+    return all;
+}
+
+/* Does the property tell all marked ones apart? */
+static bool tells_apart(ls_schema_comparison *c, const ls_json *list, const char *name,
+                        const bool *marked) {
+    ls_json *names = ls_json_new_object();
+    bool all = true;
+    for (size_t i = 0; all && i < ls_json_count(list); i++)
+        all = !marked[i] || add_values(c, ls_json_at(list, i), name, names);
+    ls_json_free(names);
+    return all;
+}
+
+/* Does a required property tell all marked objects apart? */
+static bool objects_apart(ls_schema_comparison *c, const ls_json *list, const bool *marked) {
+    const ls_json *first = NULL;
+    for (size_t i = 0; i < ls_json_count(list) && !first; i++)
+        if (marked[i]) first = follow(c, ls_json_at(list, i));
+    const ls_json *names = ls_json_get(first, "required");
+    for (size_t i = 0; i < ls_json_count(names); i++) {
+        const char *name = ls_json_text(ls_json_at(names, i));
+        if (name && tells_apart(c, list, name, marked)) return true;
+    }
+    return false;
+}
+
+void ls_schemas_tell_apart(ls_schema_comparison *c, const ls_json *list, bool *apart) {
+    ls_json *values = ls_json_new_object();
+    bool *objects = LS_NEW_ARRAY(bool, ls_json_count(list));
+    bool distinct = true;
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        const ls_json *one = ls_json_at(list, i), *s = follow(c, one);
+        apart[i] = count_listed(s) > 0;
+        objects[i] = s && !apart[i] && common_types(c, one, one, 0) == LS_TYPE_OBJECT;
+        for (size_t k = 0; k < count_listed(s); k++)
+            distinct = distinct && !is_exhausted(c, 0) && add_name(values, listed(s, k));
+    }
+    const bool told = objects_apart(c, list, objects);
+    for (size_t i = 0; i < ls_json_count(list); i++)
+        apart[i] = (apart[i] && distinct) || (objects[i] && told);
+    free(objects);
+    ls_json_free(values);
+}
+
+const ls_json *ls_schema_meant(const ls_schema_comparison *c, const ls_json *schema) {
+    const ls_json *s = follow(c, schema);
+    return s ? s : schema;
+}

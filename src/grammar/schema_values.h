@@ -26,7 +26,7 @@ bool ls_schema_has_id(const ls_json *schema);
 /* What a pointer (RFC 6901) leads to, within the document of this root; NULL: it is not there. */
 const ls_json *ls_schema_find(const ls_json *root, const char *pointer);
 
-enum { LS_SCHEMA_WORK = 300000 };
+enum { LS_SCHEMA_WORK = 300000, LS_SCHEMA_ALL_WORK = 10 * LS_SCHEMA_WORK };
 
 /* Which schemas of one document have values in common. Initially {.root = ...}. */
 typedef struct ls_schema_comparison {
@@ -40,6 +40,15 @@ typedef struct ls_schema_comparison {
  * schemas of other types; lists of values without one in common; and objects, by a property that
  * one requires, and that the other excludes, or whose schemas are told apart. */
 bool ls_schemas_overlap(ls_schema_comparison *, const ls_json *a, const ls_json *b);
+
+/* Marks [n] schemas of a list of which no two overlap: those that list values, if these are
+ * different; and those of objects alone, if they have different values of const or enum for one
+ * property that all of them require. Takes a step for each value, where pairs take one for each two
+ * schemas. */
+void ls_schemas_tell_apart(ls_schema_comparison *, const ls_json *list, bool *apart);
+
+/* What a schema's references lead to; itself, if that is not known. */
+const ls_json *ls_schema_meant(const ls_schema_comparison *, const ls_json *schema);
 
 /* The name of a property without which what is written by a is not valid by b: b requires it, and
  * a does not. NULL: there is none. */
