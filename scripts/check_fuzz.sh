@@ -123,6 +123,8 @@ called 5 '<tool_call>get
 <arg_key>n</arg_key>
 <arg_value>3</arg_value>
 </tool_call><tool_call>f</tool_call>' >"$seeds/tool/keys"
+called 6 '<TOOLCALL>[{"name": "get", "arguments": {"n": 1}}]</TOOLCALL> So.' >"$seeds/tool/closed"
+called 7 '<function=get>{"n": 1}</function><function=f>{}</function>' >"$seeds/tool/function"
 mkdir "$seeds/adapter" "$seeds/published"
 printf '{"peft_type":"LORA","r":8,"lora_alpha":16,"lora_dropout":0.1,"target_modules":["q_proj","v_proj"],"modules_to_save":["lm_head"],"bias":"none","use_rslora":true,"use_dora":false,"base_model_name_or_path":"/base","fan_in_fan_out":false,"rank_pattern":{}}' >"$seeds/adapter/lora"
 printf '{"peft_type":"LORA","r":4,"target_modules":"all-linear","task_type":"CAUSAL_LM"}' >"$seeds/adapter/all"

@@ -8,41 +8,58 @@
 #include "grammar/schema.h"
 
 /* The first by which a template's call can be read is its form. */
-static const ls_tool_form forms[] = {{.open = "<tool_call>",
-                                      .close = "</tool_call>",
-                                      .object = "arguments",
-                                      .marks = {"<tool_call>", "</tool_call>"}},
-                                     {.open = "", .close = "", .object = "parameters"},
-                                     {.open = "[TOOL_CALLS]",
-                                      .close = "",
-                                      .object = "arguments",
-                                      .list = true,
-                                      .marks = {"[TOOL_CALLS]"}},
-                                     {.open = "[TOOL_CALLS]",
-                                      .close = "",
-                                      .name = "",
-                                      .name_end = "[ARGS]",
-                                      .id = "[CALL_ID]",
-                                      .end = "",
-                                      .marks = {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}},
-                                     {.open = "<tool_call>",
-                                      .close = "</tool_call>",
-                                      .name = "<function=",
-                                      .name_end = ">\n",
-                                      .key = "<parameter=",
-                                      .key_end = ">\n",
-                                      .value_end = "\n</parameter>\n",
-                                      .end = "</function>\n",
-                                      .marks = {"<tool_call>", "</tool_call>"}},
-                                     {.open = "<tool_call>",
-                                      .close = "</tool_call>",
-                                      .name = "",
-                                      .name_end = "\n",
-                                      .key = "<arg_key>",
-                                      .key_end = "</arg_key>\n<arg_value>",
-                                      .value_end = "</arg_value>\n",
-                                      .end = "",
-                                      .marks = {"<tool_call>", "</tool_call>"}}};
+static const ls_tool_form forms[] = {
+    {.open = "<tool_call>",
+     .close = "</tool_call>",
+     .object = "arguments",
+     .marks = {"<tool_call>", "</tool_call>"}},
+    {.open = "", .close = "", .object = "parameters"},
+    {.open = "[TOOL_CALLS]",
+     .close = "",
+     .object = "arguments",
+     .list = true,
+     .marks = {"[TOOL_CALLS]"}},
+    {.open = "[TOOL_CALLS]",
+     .close = "",
+     .name = "",
+     .name_end = "[ARGS]",
+     .id = "[CALL_ID]",
+     .end = "",
+     .marks = {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}},
+    {.open = "<tool_call>",
+     .close = "</tool_call>",
+     .name = "<function=",
+     .name_end = ">\n",
+     .key = "<parameter=",
+     .key_end = ">\n",
+     .value_end = "\n</parameter>\n",
+     .end = "</function>\n",
+     .marks = {"<tool_call>", "</tool_call>"}},
+    {.open = "<tool_call>",
+     .close = "</tool_call>",
+     .name = "",
+     .name_end = "\n",
+     .key = "<arg_key>",
+     .key_end = "</arg_key>\n<arg_value>",
+     .value_end = "</arg_value>\n",
+     .end = "",
+     .marks = {"<tool_call>", "</tool_call>"}},
+    {.open = "<TOOLCALL>",
+     .close = "</TOOLCALL>",
+     .object = "arguments",
+     .list = true,
+     .marks = {"<TOOLCALL>", "</TOOLCALL>"}},
+    {.open = "<tool_calls>",
+     .close = "</tool_calls>",
+     .object = "arguments",
+     .list = true,
+     .marks = {"<tool_calls>", "</tool_calls>"}},
+    {.open = "<|tool_call|>",
+     .close = "<|/tool_call|>",
+     .object = "arguments",
+     .list = true,
+     .marks = {"<|tool_call|>", "<|/tool_call|>"}},
+    {.open = "<function=", .close = "</function>", .name = "", .name_end = ">", .end = ""}};
 
 /* A place in a text [n]. */
 typedef struct call_reader {
@@ -76,6 +93,16 @@ static reading skip_mark(call_reader *r, const char *mark, bool spaced) {
 }
 
 static bool skip(call_reader *r, const char *word) { return skip_mark(r, word, true) == READ_ALL; }
+
+/* Skips the mark behind a call that is complete: it may be missing, or cut. */
+static reading skip_close(call_reader *r, const char *close) {
+    call_reader to = {r->text, r->n, r->at, false};
+    reading now = skip_mark(&to, close, true);
+    if (now == READ_PART && !r->ended) return READ_PART;
+    if (now == READ_PART) r->at = r->n;
+    if (now == READ_ALL) r->at = to.at;
+    return READ_ALL;
+}
 
 /* ---- a call that is an object ---- */
 
@@ -209,7 +236,7 @@ static bool find_close(const call_reader *r, const char *mark, size_t *end_p) {
 
 /* Its end is `close`, or where that is nothing the JSON value's. */
 static reading read_object_call(call_reader *r, const ls_tool_names *names, ls_tool_text *t) {
-    const char *close = names->form->close;
+    const char *close = names->form->list ? "" : names->form->close;
     call_reader inner = *r;
     bool closed = false;
     skip_space(&inner);
@@ -231,7 +258,8 @@ static reading read_list(call_reader *r, const ls_tool_names *names, ls_tool_tex
         now = read_object_call(r, names, t);
         if (now != READ_ALL || !skip(r, ",")) break;
     }
-    return now == READ_ALL ? skip_mark(r, "]", true) : now;
+    if (now == READ_ALL) now = skip_mark(r, "]", true);
+    return now == READ_ALL ? skip_close(r, names->form->close) : now;
 }
 
 /* ---- a call that is a name and arguments ---- */
@@ -361,7 +389,7 @@ static reading read_named(call_reader *r, const ls_tool_names *names, ls_tool_te
     size_t from = r->at;
     r->at = value_end(r, &complete);
     ls_buf_append(&c->arguments, r->text + from, r->at - from);
-    return complete ? READ_ALL : READ_PART;
+    return complete ? skip_close(r, f->close) : READ_PART;
 }
 
 /* ---- a text ---- */

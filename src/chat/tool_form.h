@@ -7,6 +7,8 @@
  *     [TOOL_CALLS]f[CALL_ID]id[ARGS]{...}                                  its later models
  *     <tool_call>\n<function=f>\n<parameter=x>\n...\n</parameter>\n</function>\n</tool_call>
  *                                                                          Qwen3-Coder
+ *     <TOOLCALL>[{"name": "f", "arguments": {...}}]</TOOLCALL>             Nemotron
+ *     <function=f>{...}</function>                                         functionary
  *     <tool_call>f\n<arg_key>x</arg_key>\n<arg_value>...</arg_value>\n</tool_call>   GLM 4.5
  */
 #ifndef LS_CHAT_TOOL_FORM_H

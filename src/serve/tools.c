@@ -93,7 +93,7 @@ ls_status ls_tools_read(const ls_tool_template *written, const ls_json *body, ls
     if (t->list && !written->form)
         return ls_fail(e, LS_EINVAL,
                        "tools: the model's chat template does not write tools, or no calls of them "
-                       "that are known here");
+                       "that are known here; serve it with another: --template FILE");
     *field_p = CHOICE;
     return read_choice(t, ls_json_given(body, CHOICE), e);
 }
@@ -166,13 +166,15 @@ ls_status ls_tools_grammar(const ls_tools *t, const ls_token_tree *v, ls_grammar
     const char *lead = t->written->lead;
     const char *const first[] = {f->list ? f->open : "", f->list ? lead : ""};
     const char *const after[] = {f->object ? "}" : f->end, f->object && !f->list ? lead : "",
-                                 f->close};
+                                 f->list ? "" : f->close};
+    const char *const behind[] = {f->list ? "]" : "", f->list ? f->close : ""};
     char *begin = joined(t, v->tokenizer, first, 2), *end = joined(t, v->tokenizer, after, 3);
+    char *last = joined(t, v->tokenizer, behind, 2);
     const ls_schema_marks marks = {f->key, f->key_end, f->value_end};
     ls_schema_text_part *parts = LS_NEW_ARRAY(ls_schema_text_part, t->names.n);
     ls_schema_texts texts = {.list = parts, .first = begin, .most = 1};
     texts.between = f->list ? ", " : *f->close ? "\n" : "";
-    texts.last = f->list ? "]" : "";
+    texts.last = last;
     if (f->key) texts.marks = &marks;
     if ((*f->open || f->list) && t->parallel && !t->only) texts.most = MOST_CALLS;
     for (size_t i = 0; i < t->names.n; i++) {
@@ -188,6 +190,7 @@ ls_status ls_tools_grammar(const ls_tools *t, const ls_token_tree *v, ls_grammar
     free(parts);
     free(begin);
     free(end);
+    free(last);
     return s;
 }
 

@@ -46,6 +46,14 @@
            "c.function.arguments | items %}<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}"         \
            "</arg_value>\n{% endfor %}</tool_call>{% endfor %}")
 
+/* As Nemotron does, and functionary. */
+#define CLOSED(open, close)                                                                        \
+    LISTED(open "[{% for c in m.tool_calls %}{{ ', ' if not loop.first }}{{ c.function | tojson "  \
+                "}}{% endfor %}]" close)
+#define FUNCTION                                                                                   \
+    LISTED("{% for c in m.tool_calls %}<function={{ c.function.name }}>"                           \
+           "{{ c.function.arguments | tojson }}</function>{% endfor %}")
+
 /* As SmolLM3 does: it has functions, and writes contents alone. */
 #define CONTENTS                                                                                   \
     "{% if xml_tools %}{% for t in xml_tools[:] %}{{ t | string }}\n{% endfor %}<tool_call>\n"     \
@@ -75,6 +83,10 @@ static void test_forms(void **state) {
     assert_ptr_equal(template_of(NAMED).form, template_of(NAMED_ID).form);
     assert_string_equal(template_of(PARAMETERS).form->key, "<parameter=");
     assert_string_equal(template_of(KEYS).form->key, "<arg_key>");
+    assert_string_equal(template_of(CLOSED("<TOOLCALL>", "</TOOLCALL>")).form->open, "<TOOLCALL>");
+    assert_string_equal(template_of(CLOSED("<tool_calls>\n", "</tool_calls>")).lead, "\n[");
+    assert_true(template_of(CLOSED("<|tool_call|>", "<|/tool_call|>")).form->list);
+    assert_string_equal(template_of(FUNCTION).form->close, "</function>");
     assert_ptr_equal(template_of(CONTENTS).form, template_of(TAGGED).form);
     assert_string_equal(template_of(CONTENTS).lead, "\n");
     assert_null(template_of(PLAIN).form);
@@ -134,6 +146,7 @@ typedef struct wanted_call {
 #define CALL(name, arguments)                                                                      \
     "<tool_call>\n<function=" name ">\n" arguments "</function>\n</tool_call>"
 #define ARG(key, value) "<parameter=" key ">\n" value "\n</parameter>\n"
+#define C               CLOSED("<TOOLCALL>", "</TOOLCALL>")
 #define CALLED(a)       "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": " #a "}}</tool_call>"
 #define GET(a)          "{\"name\": \"get\", \"parameters\": {\"a\": " #a "}}"
 static const wanted_call cases[] = {
@@ -255,7 +268,20 @@ static const wanted_call cases[] = {
     {"<tool_call>get\n<arg_key>s</arg_key>\n<arg_value>a</arg_value>\n<arg_key>n</arg_key>\n"
      "<arg_value>2</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
      "", "get{\"s\": \"a\", \"n\": 2};f{};", KEYS, false},
-    {"<tool_call>some words</tool_call>", "<tool_call>some words</tool_call>", "", KEYS, false}};
+    {"<tool_call>some words</tool_call>", "<tool_call>some words</tool_call>", "", KEYS, false},
+    /* a list that is closed, and a function */
+    {"<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"x\": 1}}, {\"name\": \"g\", \"arguments\": "
+     "{}}]"
+     "</TOOLCALL>\nSo.",
+     "", "f{\"x\": 1};g{};+So.", C, false},
+    {"a<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}]</TOOL", "a", "f{};", C, true},
+    {"<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}] b", "", "f{};+b", C, false},
+    {"<TOOLCALL>f()</TOOLCALL>", "<TOOLCALL>f()</TOOLCALL>", "", C, false},
+    {"Now <function=f>{\"x\": \"</function>\"}</function><function=get>{}</function> b", "Now",
+     "f{\"x\": \"</function>\"};get{};+ b", FUNCTION, false},
+    {"<function=f>{\"x\": 1}</fun", "", "f{\"x\": 1};", FUNCTION, true},
+    {"<function=f>{\"x\": 1", "", "f{\"x\": 1;", FUNCTION, true},
+    {"if (<function=f> b", "if (<function=f> b", "", FUNCTION, false}};
 
 static const char TYPES[] =
     "{\"$defs\": {\"c\": {\"enum\": [\"red\"]}}, \"properties\": {\"s\": {\"type\": \"string\"}, "

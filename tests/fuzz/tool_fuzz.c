@@ -19,7 +19,9 @@ static const char *const templates[] = {
     LISTED("<tool_call>\n<function={{ c.function.name }}>\n<parameter=x>\ny\n</parameter>\n"
            "</function>\n</tool_call>"),
     LISTED("<tool_call>{{ c.function.name }}\n<arg_key>x</arg_key>\n<arg_value>y</arg_value>\n"
-           "</tool_call>")};
+           "</tool_call>"),
+    LISTED("<TOOLCALL>[" OBJECT("arguments") "]</TOOLCALL>"),
+    LISTED("<function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>")};
 enum { NFORMS = sizeof templates / sizeof *templates, LONGEST = 400 };
 
 static const ls_tool_form *form_of(unsigned which) {

@@ -178,7 +178,11 @@ static const char *const templates[] = {
     "{% for m in messages %}{% for c in m.tool_calls or [] %}<tool_call>\n<function={{ "
     "c.function.name }}>\n{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n{{ v "
     "}}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}{% endfor %}{{ tools | "
-    "tojson }}"};
+    "tojson }}",
+    "{% for m in messages %}<TOOLCALL>[{% for c in m.tool_calls or [] %}{{ c.function | tojson "
+    "}}{% endfor %}]</TOOLCALL>{% endfor %}{{ tools | tojson }}",
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}<function={{ c.function.name }}>{{ "
+    "c.function.arguments | tojson }}</function>{% endfor %}{% endfor %}{{ tools | tojson }}"};
 
 static void read_template(const char *text, const ls_tokenizer *t, ls_tool_template *found) {
     ls_chat_format f = {.tokenizer = t};
@@ -189,7 +193,7 @@ static void read_template(const char *text, const ls_tokenizer *t, ls_tool_templ
     ls_chat_format_free(&f);
 }
 
-/* A forced call is one of its form, whole and as a stream, and several follow each other. */
+/* A forced call is one of its form, whole and as a stream, and several may follow each other. */
 static void test_forms(void **state) {
     const ls_tool_template before = model.tool_template;
     (void)state;
@@ -201,9 +205,10 @@ static void test_forms(void **state) {
         ls_json *o =
             ask(&x, "{" ASK ", " TOOLS ", \"tool_choice\": \"required\", \"max_tokens\": 250}");
         const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
-        size_t n = ls_json_count(calls);
-        assert_true(n >= 2);
-        for (size_t k = 0; k + 1 < n; k++) check_call(ls_json_at(calls, k));
+        const char *reason = ls_json_text(ls_json_get(choice_of(o, 0), "finish_reason"));
+        size_t n = ls_json_count(calls), cut = strcmp(reason, "length") == 0;
+        assert_true(n >= 1 + cut); /* a list may be closed after any call */
+        for (size_t k = 0; k + cut < n; k++) check_call(ls_json_at(calls, k));
         ls_json_free(o);
         free_asked(&x);
     }
