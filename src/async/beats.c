@@ -1,7 +1,7 @@
 /* beats.c - see beats.h. */
 #include "async/beats.h"
+#include "base/thread.h"
 
-#include <string.h>
 #include <time.h>
 
 static void *beat(void *arg) {
@@ -22,7 +22,7 @@ ls_status ls_beats_open(ls_beats *b, double every_s, ls_error *e) {
     pthread_mutex_init(&b->lock, NULL);
     int failed = pthread_create(&b->thread, NULL, beat, b);
     if (!failed) return LS_OK;
-    return ls_fail(e, LS_ENOMEM, "a thread can't be started: %s", strerror(failed));
+    return ls_fail(e, LS_ENOMEM, "a thread can't be started: %s", ls_thread_why(failed));
 }
 
 void ls_beats_set(ls_beats *b, ls_conn *c) {

@@ -6,9 +6,9 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "async/crew.h"
+#include "base/thread.h"
 
 typedef struct server {
     const ls_async_crew *crew;
@@ -77,5 +77,5 @@ ls_status ls_async_serve_beside(const ls_async_crew *crew, int shard, ls_error *
     if (!failed) return LS_OK;
     free(s);
     return ls_fail(e, LS_ENOMEM, "the server of shard %d can't be started: %s", shard,
-                   strerror(failed));
+                   ls_thread_why(failed));
 }

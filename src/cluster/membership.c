@@ -145,7 +145,7 @@ static void *run(void *arg) {
 static ls_status start_thread(ls_membership *m, ls_error *e) {
     int why = ls_thread_start(&m->thread, run, m);
     m->has_thread = why == 0;
-    return why ? ls_fail(e, LS_ENOMEM, "no thread for etcd: %s", strerror(why)) : LS_OK;
+    return why ? ls_fail(e, LS_ENOMEM, "no thread for etcd: %s", ls_thread_why(why)) : LS_OK;
 }
 
 ls_status ls_membership_etcd(const ls_membership_etcd_options *o, ls_membership **m_p,

@@ -136,11 +136,16 @@ ls_status ls_http_jobs_open(int nthreads, void (*ready)(void *arg), void *arg, l
     pthread_cond_init(&all->thread_ended, NULL);
     pthread_mutex_lock(&all->lock); /* new threads wait for it */
     pthread_t thread;
-    for (; all->users <= nthreads && ls_thread_start(&thread, run, all) == 0; all->users++)
+    int failed = 0;
+    for (; all->users <= nthreads; all->users++) {
+        failed = ls_thread_start(&thread, run, all);
+        if (failed) break;
         pthread_detach(thread);
+    }
     if (all->users == 1) {
         leave(all);
-        return ls_fail(e, LS_EIO, "no thread to answer requests can be started");
+        return ls_fail(e, LS_EIO, "no thread to answer requests can be started: %s",
+                       ls_thread_why(failed));
     }
     pthread_mutex_unlock(&all->lock);
     *j_p = all;

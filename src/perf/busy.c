@@ -1,9 +1,9 @@
 /* busy.c - see busy.h. */
 #include "perf/busy.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ ls_status ls_busy_start(int n, ls_busy *b_p, ls_error *e) {
             int why = errno;
             ls_busy_end(&b);
             return ls_fail(e, LS_ENOMEM, "can't start a process that loads the machine: %s",
-                           strerror(why));
+                           ls_thread_why(why));
         }
         b.pids[b.n++] = pid;
     }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "infer/infer.h"
 #include "model/types.h"
 #include "serve/lookup.h"
@@ -567,8 +568,9 @@ ls_status ls_engine_open(const ls_trained *t, const ls_engine_options *o, ls_eng
     ls_status s = open_memory(g, e);
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->work, NULL);
-    if (s == LS_OK && pthread_create(&g->thread, NULL, engine_main, g))
-        s = ls_fail(e, LS_EIO, "the engine's thread can't be started");
+    int failed = s == LS_OK ? pthread_create(&g->thread, NULL, engine_main, g) : 0;
+    if (failed)
+        s = ls_fail(e, LS_EIO, "the engine's thread can't be started: %s", ls_thread_why(failed));
     if (s == LS_OK)
         *g_p = g;
     else

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "serve/worker_list.h"
 #include "serve/worker_message.h"
 
@@ -332,8 +333,10 @@ static ls_status open_several(ls_reply_workers *w, ls_error *e) {
     if (w->woken < 0) return ls_fail(e, LS_EIO, "no eventfd: too many files are open");
     LS_TRY(ls_worker_list_open(&w->workers, &w->o, e));
     LS_TRY(wait_for_all(w, e));
-    w->has_thread = pthread_create(&w->thread, NULL, workers_main, w) == 0;
-    return w->has_thread ? LS_OK : ls_fail(e, LS_EIO, "the workers' thread can't be started");
+    int failed = pthread_create(&w->thread, NULL, workers_main, w);
+    w->has_thread = !failed;
+    if (!failed) return LS_OK;
+    return ls_fail(e, LS_EIO, "the workers' thread can't be started: %s", ls_thread_why(failed));
 }
 
 ls_status ls_reply_workers_open(const ls_worker_options *o, ls_reply_workers **w_p, ls_error *e) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -85,7 +84,8 @@ ls_status ls_in_flight_open(const ls_in_flight_config *c, ls_in_flight **f_p, ls
     if (why) {
         if (f->stop_fd >= 0) close(f->stop_fd);
         free(f);
-        return ls_fail(e, LS_ENOMEM, "no thread to watch the step in flight: %s", strerror(why));
+        return ls_fail(e, LS_ENOMEM, "no thread to watch the step in flight: %s",
+                       ls_thread_why(why));
     }
     *f_p = f;
     return LS_OK;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "no_threads.h"
 #include "test.h"
 
 enum { NTHREADS = 3, NJOBS = 32 };
@@ -169,9 +170,19 @@ static void test_waits(void **state) {
     ls_http_jobs_close(NULL, true);
 }
 
+static ls_status open_one(ls_error *e) {
+    ls_http_jobs *jobs = NULL;
+    return ls_http_jobs_open(1, ready, &nready, &jobs, e);
+}
+
+static void test_no_thread(void **state) {
+    (void)state;
+    fails_without_threads(open_one, "no thread to answer requests can be started: ");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside),
-                                       cmocka_unit_test(test_dropped), cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_waits)};
+    const struct CMUnitTest tests[] = {
+        plain_unit_test(test_no_thread), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_dropped), cmocka_unit_test(test_ends), cmocka_unit_test(test_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

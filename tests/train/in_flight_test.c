@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "no_threads.h"
 #include "test.h"
 
 static int stderr_was, from;
@@ -58,8 +59,20 @@ static void test_lines(void **state) {
     ls_in_flight_end(NULL);
 }
 
+static ls_status open_one(ls_error *e) {
+    ls_in_flight_config c = {.steps = 50, .stop_s = 7};
+    ls_in_flight *f = NULL;
+    return ls_in_flight_open(&c, &f, e);
+}
+
+static void test_no_thread(void **state) {
+    (void)state;
+    fails_without_threads(open_one, "no thread to watch the step in flight: ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        plain_unit_test(test_no_thread),
         cmocka_unit_test_setup_teardown(test_lines, catch_stderr, release_stderr)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
