@@ -157,9 +157,8 @@ static inline v16 v_pick_bits(v16 a, int at, int n) {
     for (int k = 0; k < LS_LANES; k++) t[k] = (float)(u[k] >> at & ((1u << n) - 1));
     return v_load(t);
 }
-/* Nibble i of each lane, the lowest being 0: 0 to 15, or -8 to 7. */
+/* Nibble i of each lane, the lowest being 0. */
 static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
-static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
 /* The bits of each lane, moved down. */
 static inline v16 v_down(v16 a, int by) {
     uint32_t u[LS_LANES];
@@ -191,6 +190,14 @@ static inline v16 v_join(v16 a, v16 b) {
     memcpy(&a, u, sizeof u);
     return a;
 }
+/* Each lane, an integer, times one. */
+static inline v16 v_times(v16 a, uint32_t by) {
+    uint32_t u[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) u[k] *= by;
+    memcpy(&a, u, sizeof u);
+    return a;
+}
 /* Each byte, 0 to 15, becomes that entry of a table. */
 static inline v16 v_entries(v16 a, const uint8_t table[16]) {
     uint8_t bytes[4 * LS_LANES];
@@ -208,10 +215,23 @@ static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
 }
 #endif
 
-/* Prefetches memory that is needed soon. Any address is allowed. */
-static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
+/* A number of four in each lane, byte i, times 2^v_raised(most, i): 0 to `most`, the byte's higher
+ * bits being anything, less `middle`; or, with `most` 128, signed. Exact. */
+#ifndef V_NUMBER
+static inline int v_raised(int most, int i) { return (void)most, (void)i, 0; }
+static inline v16 v_number(int most, int middle, v16 a, int i) {
+    if (most == 128) return v_pick_i8(a, i);
+    v16 q = v_pick_bits(a, 8 * i, __builtin_popcount((unsigned)most));
+    return middle ? v_sub(q, v_set1((float)middle)) : q;
+}
+#endif
+
+/* Prefetches memory that is needed soon. Any address is allowed. Always inlined: gcc removes calls
+ * of a function that does nothing but prefetch. */
+#define V_PREFETCH static inline __attribute__((always_inline)) void
+V_PREFETCH v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
 /* Into the second-level cache only. */
-static inline void v_prefetch_far(const void *p) { __builtin_prefetch(p, 0, 2); }
+V_PREFETCH v_prefetch_far(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 /* The first n lanes from memory, 0 in the others. n in 1..16. */
 static inline v16 v_load_n(const float *p, int64_t n) {

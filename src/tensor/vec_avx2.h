@@ -122,6 +122,13 @@ static inline v16 v_mask(v16 a, uint32_t bits) {
 static inline v16 v_join(v16 a, v16 b) {
     return (v16){_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)};
 }
+static inline __m256 v_half_times(__m256 a, uint32_t by) {
+    return _mm256_castsi256_ps(
+        _mm256_mullo_epi32(_mm256_castps_si256(a), _mm256_set1_epi32((int)by)));
+}
+static inline v16 v_times(v16 a, uint32_t by) {
+    return (v16){v_half_times(a.lo, by), v_half_times(a.hi, by)};
+}
 static inline __m256 v_half_pick_bits(__m256 a, int at, int n) {
     __m256i down = _mm256_castps_si256(v_half_down(a, at));
     return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32((1 << n) - 1)));
@@ -130,7 +137,21 @@ static inline v16 v_pick_bits(v16 a, int at, int n) {
     return (v16){v_half_pick_bits(a.lo, at, n), v_half_pick_bits(a.hi, at, n)};
 }
 static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
-static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
+/* Bits stay where they are, since moving them takes an instruction: the scale that they are
+ * multiplied with is made smaller instead. */
+#define V_NUMBER
+static inline int v_raised(int most, int i) { return most == 128 ? 24 : 8 * i; }
+static inline v16 v_number(int most, int middle, v16 a, int i) {
+    if (most == 128) {
+        if (i < 3) a = v_up(a, 24 - 8 * i);
+        if (i > 0) a = v_mask(a, 0xff000000u);
+    } else {
+        a = v_mask(a, (uint32_t)most << 8 * i);
+    }
+    v16 q = {_mm256_cvtepi32_ps(_mm256_castps_si256(a.lo)),
+             _mm256_cvtepi32_ps(_mm256_castps_si256(a.hi))};
+    return middle ? v_sub(q, v_set1((float)(middle << 8 * i))) : q;
+}
 static inline v16 v_entries(v16 a, const uint8_t table[16]) {
     __m256i of = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
     __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);

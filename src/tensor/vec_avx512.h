@@ -94,16 +94,28 @@ static inline v16 v_join(v16 a, v16 b) {
     return (v16){_mm512_castsi512_ps(
         _mm512_or_si512(_mm512_castps_si512(a.all), _mm512_castps_si512(b.all)))};
 }
+static inline v16 v_times(v16 a, uint32_t by) {
+    __m512i b = _mm512_set1_epi32((int)by);
+    return (v16){_mm512_castsi512_ps(_mm512_mullo_epi32(_mm512_castps_si512(a.all), b))};
+}
 /* Permuting reads the low four bits of an index. */
 static inline v16 v_pick_u4(v16 a, int i) {
     const __m512 of = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     __m512i at = _mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)(4 * i));
     return (v16){_mm512_permutexvar_ps(at, of)};
 }
+/* Less 8. */
 static inline v16 v_pick_s4(v16 a, int i) {
     const __m512 of = _mm512_set_ps(7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8);
     __m512i at = _mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)(4 * i));
     return (v16){_mm512_permutexvar_ps(at, of)};
+}
+#define V_NUMBER
+static inline int v_raised(int most, int i) { return (void)most, (void)i, 0; }
+static inline v16 v_number(int most, int middle, v16 a, int i) {
+    if (most == 128) return v_pick_i8(a, i);
+    if (most == 15) return middle ? v_pick_s4(a, 2 * i) : v_pick_u4(a, 2 * i);
+    return v_pick(a, 8 * i, __builtin_popcount((unsigned)most), 0, middle);
 }
 /* AVX512F has no permutations of bytes: both halves as with AVX2. */
 static inline v16 v_entries(v16 a, const uint8_t table[16]) {

@@ -116,6 +116,13 @@ static inline v16 v_join(v16 a, v16 b) {
     return (v16){v_quarter_join(a.a, b.a), v_quarter_join(a.b, b.b), v_quarter_join(a.c, b.c),
                  v_quarter_join(a.d, b.d)};
 }
+static inline float32x4_t v_quarter_times(float32x4_t a, uint32_t by) {
+    return vreinterpretq_f32_u32(vmulq_n_u32(vreinterpretq_u32_f32(a), by));
+}
+static inline v16 v_times(v16 a, uint32_t by) {
+    return (v16){v_quarter_times(a.a, by), v_quarter_times(a.b, by), v_quarter_times(a.c, by),
+                 v_quarter_times(a.d, by)};
+}
 static inline float32x4_t v_quarter_bits(float32x4_t a, int at, int n) {
     uint32x4_t down = vreinterpretq_u32_f32(v_quarter_down(a, at));
     return vcvtq_f32_u32(vandq_u32(down, vdupq_n_u32((1u << n) - 1)));
@@ -125,7 +132,6 @@ static inline v16 v_pick_bits(v16 a, int at, int n) {
                  v_quarter_bits(a.d, at, n)};
 }
 static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
-static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
 static inline float32x4_t v_quarter_entries(float32x4_t a, uint8x16_t table) {
     return vreinterpretq_f32_u8(vqtbl1q_u8(table, vreinterpretq_u8_f32(a)));
 }

@@ -1,4 +1,4 @@
-/* gemv_inline.h - how the loops of gemv.c, gemv_table.c and gemv_blocks.c are compiled. */
+/* gemv_inline.h - how the loops of gemv.c, gemv_table.c and gemv_lanes.c are compiled. */
 #ifndef LS_TENSOR_KERNELS_GEMV_INLINE_H
 #define LS_TENSOR_KERNELS_GEMV_INLINE_H
 

@@ -5,56 +5,27 @@
 
 /* ---- writing ---- */
 
-static void put_scale(const uint8_t *from, int64_t stride, uint8_t *to) {
-    for (int i = 0; i < LS_LANES; i++) memcpy(to + 2 * i, from + i * stride, 2);
-}
-
-/* n words of each row. */
-static void put_words(const uint8_t *from, int64_t stride, int n, uint8_t *to) {
-    int k = 0;
-    for (; k + 4 <= n; k += 4, from += 16) {
-        v16 words[4];
-        v_rows4(from, stride, words);
-        for (int i = 0; i < 4; i++, to += WORDS) {
-            float lanes[LS_LANES];
-            v_store(lanes, words[i]);
-            memcpy(to, lanes, sizeof lanes);
-        }
-    }
-    for (; k < n; k++, from += 4)
-        for (int i = 0; i < LS_LANES; i++, to += 4) memcpy(to, from + i * stride, 4);
-}
-
 static void put_groups(layout l, int64_t V, int64_t C, const uint8_t *from, uint8_t *to) {
     const int64_t stride = C / GROUP * l.nbytes, strip = LS_LANES * stride;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= V; v += STRIPS * LS_LANES, from += STRIPS * strip)
         for (const uint8_t *p = from; p < from + stride; p += l.nbytes) {
             for (int k = 0; k < l.nscales; k++)
                 for (int s = 0; s < STRIPS; s++, to += SCALES)
-                    put_scale(p + s * strip + 2 * k, stride, to);
+                    LS_K(put_lane_f16)(p + s * strip + 2 * k, stride, to);
             for (int s = 0; s < STRIPS; s++, to += l.nwords * WORDS)
-                put_words(p + s * strip + 2 * l.nscales, stride, l.nwords, to);
+                LS_K(put_lane_words)(p + s * strip + 2 * l.nscales, stride, l.nwords, to);
         }
-}
-
-/* A block of sixteen rows of nbytes; a scale beside whole words is first, or last. */
-static void put_block(const uint8_t *p, int64_t stride, int nbytes, bool last, uint8_t *to) {
-    const int first = nbytes % 4 && !last ? 2 : 0;
-    if (first) put_scale(p, stride, to);
-    put_words(p + first, stride, nbytes / 4, to + LS_LANES * first);
-    if (last) put_scale(p + nbytes - 2, stride, to + LS_LANES * (nbytes - 2));
 }
 
 /* block_lanes.h */
 static void put_pairs(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to) {
     enum { PAIR = 2 * LS_LANES };
     const ls_lane_type t = lane_type_of(type);
-    const bool last = type == LS_BLOCK_Q6_K || type == LS_BLOCK_Q3_K;
     const int64_t stride = C / t.elements * t.nbytes;
     for (int64_t v = 0; v + PAIR <= V; v += PAIR, from += PAIR * stride)
         for (int64_t at = 0; at < stride; at += t.nbytes)
             for (int64_t row = 0; row < PAIR; row += LS_LANES, to += LS_LANES * t.nbytes)
-                put_block(from + row * stride + at, stride, (int)t.nbytes, last, to);
+                LS_K(lane_block)(type, from + row * stride + at, stride, to);
 }
 
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to) {
@@ -74,7 +45,7 @@ INLINE v16 scale_at(const uint8_t *p, int s) {
 INLINE block block_at(layout l, const uint8_t *p) {
     block b = {.words = p + l.nscales * STRIPS * SCALES};
     UNROLL for (int s = 0; s < STRIPS; s++) {
-        if (l.nscales > 0) b.d[s] = scale_at(p, s);
+        if (l.nscales > 0) gemv_scales(scale_at(p, s), l.most, b.d[s]);
         if (l.nscales > 1) b.m[s] = scale_at(p + STRIPS * SCALES, s);
     }
     return b;

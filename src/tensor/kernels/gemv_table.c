@@ -1,10 +1,10 @@
 /* gemv_table.c - products of one row with a table [V, C], which are limited by reading the weights.
  *
  * Sixteen rows are processed at a time, a row a lane: blocks of 16 x 16 are transposed, with two
- * 16-bit values as one. Blocks of weights have loops of their own (gemv_blocks.h); rows that
+ * 16-bit values as one. Blocks of weights have loops of their own (gemv_rows.h); rows that
  * do not fill two strips are widened first, some values of sixteen rows at a time.
  */
-#include "tensor/kernels/gemv_blocks.h"
+#include "tensor/kernels/gemv_rows.h"
 
 INLINE const void *element(ls_block_type type, const void *w, int64_t i) {
     return (const char *)w + i * (type == LS_BLOCK_F32 ? 4 : 2);
@@ -214,45 +214,30 @@ static void half_product(const ls_gemv_table_job *whole) {
 
 /* ---- blocks ---- */
 
-typedef struct block_rows {
+typedef struct block_kind {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *rows[2]; /* in f32, in bf16; NULL: gemv_lane_rows() */
-    int strips;            /* the most that are computed together */
-} block_rows;
+} block_kind;
 
-#ifdef V_PAIRS
-#define BOTH(type)                                                                                 \
-    { LS_K(gemv_rows_##type), LS_K(gemv_rows_##type##_bf16) }
-#else
-#define BOTH(type)                                                                                 \
-    { LS_K(gemv_rows_##type), NULL }
-#endif
-
-static block_rows by_lanes(int64_t elements, int64_t nbytes, ls_unpack_kernel *unpack) {
-    return (block_rows){elements, nbytes, unpack, .strips = LS_GEMV_LANE_STRIPS};
-}
-
-static block_rows rows_of(ls_block_type type) {
-    enum { MOST = LS_GEMV_STRIPS };
+static block_kind kind_of(ls_block_type type) {
     switch (type) {
-    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), BOTH(q8_0), MOST};
-    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), BOTH(q4_0), MOST};
-    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), BOTH(q4_1), MOST};
-    case LS_BLOCK_Q5_0: return by_lanes(32, 22, LS_K(unpack_q5_0));
-    case LS_BLOCK_Q5_1: return by_lanes(32, 24, LS_K(unpack_q5_1));
-    case LS_BLOCK_Q4_K: return by_lanes(256, 144, LS_K(unpack_q4_k));
-    case LS_BLOCK_Q5_K: return by_lanes(256, 176, LS_K(unpack_q5_k));
-    case LS_BLOCK_Q3_K: return by_lanes(256, 110, LS_K(unpack_q3_k));
-    case LS_BLOCK_Q2_K: return by_lanes(256, 84, LS_K(unpack_q2_k));
-    case LS_BLOCK_IQ4_NL: return by_lanes(32, 18, LS_K(unpack_iq4_nl));
-    case LS_BLOCK_IQ4_XS: return by_lanes(256, 136, LS_K(unpack_iq4_xs));
-    default: return by_lanes(256, 210, LS_K(unpack_q6_k));
+    case LS_BLOCK_Q8_0: return (block_kind){32, 34, LS_K(unpack_q8_0)};
+    case LS_BLOCK_Q4_0: return (block_kind){32, 18, LS_K(unpack_q4_0)};
+    case LS_BLOCK_Q4_1: return (block_kind){32, 20, LS_K(unpack_q4_1)};
+    case LS_BLOCK_Q5_0: return (block_kind){32, 22, LS_K(unpack_q5_0)};
+    case LS_BLOCK_Q5_1: return (block_kind){32, 24, LS_K(unpack_q5_1)};
+    case LS_BLOCK_Q4_K: return (block_kind){256, 144, LS_K(unpack_q4_k)};
+    case LS_BLOCK_Q5_K: return (block_kind){256, 176, LS_K(unpack_q5_k)};
+    case LS_BLOCK_Q3_K: return (block_kind){256, 110, LS_K(unpack_q3_k)};
+    case LS_BLOCK_Q2_K: return (block_kind){256, 84, LS_K(unpack_q2_k)};
+    case LS_BLOCK_IQ4_NL: return (block_kind){32, 18, LS_K(unpack_iq4_nl)};
+    case LS_BLOCK_IQ4_XS: return (block_kind){256, 136, LS_K(unpack_iq4_xs)};
+    default: return (block_kind){256, 210, LS_K(unpack_q6_k)};
     }
 }
 
 /* n rows, 1 to 16, by their values in f32: chains go on from those in y. */
-static void widened_rows(const block_rows *b, const ls_gemv_table_job *j, int64_t first,
+static void widened_rows(const block_kind *b, const ls_gemv_table_job *j, int64_t first,
                          int64_t n) {
     enum { DEPTH = LS_BLOCK_MOST };
     float values[LS_LANES * DEPTH];
@@ -272,22 +257,19 @@ static void widened_rows(const block_rows *b, const ls_gemv_table_job *j, int64_
 }
 
 static void block_product(const ls_gemv_table_job *j) {
-    const block_rows b = rows_of(j->w.type);
-    const bool lanes = !b.rows[0];
-    const uint8_t *w = j->w.data, *read = lanes && j->w.strips ? j->w.strips : w;
-    const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
+    enum { ROWS = LS_GEMV_LANE_STRIPS * LS_LANES };
+    const block_kind b = kind_of(j->w.type);
+    const bool groups = ls_strips_in_groups(j->w.type);
+    const int64_t V = j->V, row = j->C / b.elements * b.nbytes;
+    ls_gemv_table_job rest = *j; /* the rows that are not in groups */
     int64_t v = 0;
     begin_chains(j);
-    if (j->w.strips && !lanes) v = LS_K(gemv_strip_rows)(j);
-    /* The strips that follow are prefetched while these are computed. */
-    const int64_t begin = b.strips * LS_LANES * row, left = (V - v) * row;
-    gemv_prefetch(read + v * row, left < begin ? left : begin, 0);
-    for (int some = b.strips; some >= 2; some /= 2)
-        for (; v + some * LS_LANES <= V; v += some * LS_LANES)
-            if (lanes)
-                LS_K(gemv_lane_rows)(j, v);
-            else
-                b.rows[j->bf16](some, C, j->x, w + v * row, j->y + v);
+    if (groups && j->w.strips) v = LS_K(gemv_strip_rows)(j);
+    if (groups) rest.w.strips = NULL;
+    /* Rows that follow are prefetched while these are computed. */
+    const uint8_t *read = rest.w.strips ? rest.w.strips : rest.w.data;
+    gemv_prefetch(read + v * row, (V - v < ROWS ? V - v : ROWS) * row, 0);
+    for (; v + ROWS <= V; v += ROWS) LS_K(gemv_lane_rows)(&rest, v);
     for (; v < V; v += LS_LANES) widened_rows(&b, j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }
 

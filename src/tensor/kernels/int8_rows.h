@@ -6,13 +6,13 @@
  * once for a panel, and all chains of a panel with some rows of weights stay in the nearest cache.
  *
  * Weights in strips (gemv_strips.c) are read in their order, as fast as memory delivers them, also
- * for one row. Others are brought into lanes first, sixteen rows of a block at a time.
+ * for one row. Of others, sixteen rows of a block at a time are copied as a strip has them.
  */
 #ifndef LS_TENSOR_KERNELS_INT8_ROWS_H
 #define LS_TENSOR_KERNELS_INT8_ROWS_H
 
 #include "tensor/kernels/block_lanes.h"
-#include "tensor/kernels/gemv_blocks.h"
+#include "tensor/kernels/gemv_rows.h"
 
 #if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
 #define LS_INT8_VNNI
@@ -222,19 +222,27 @@ INLINE int64_t all_strips(const ls_int8_job *j, int64_t R) {
     }
 }
 
-/* ---- rows as files have them ---- */
+/* ---- strips that are not in groups, and rows as files have them ---- */
 
-INLINE void lanes_add(ls_lane_type t, const ls_block_lanes *lanes, panel x, float *chains) {
+/* The bytes of a word; those of 0 to `most` without the bits above. */
+INLINE vb bytes_of(int most, v16 word) {
+    const vr lanes = v_first(most == 128 ? word : v_mask(word, (uint32_t)most * LS_ONE));
+    vb bytes;
+    memcpy(&bytes, &lanes, sizeof bytes);
+    return most == 128 ? b_signed(bytes) : bytes;
+}
+
+INLINE void lanes_add(ls_lane_type t, const ls_lane_scales *of, const uint8_t *block,
+                      ls_lane_place at, panel x, float *chains) {
     for (int i = 0; i < REGISTERS; i++, chains += x.R * LS_VR) {
-        scales s = {.d = {r_load(lanes->d[0] + i * LS_VR)}};
-        if (t.halves) s.d[1] = r_load(lanes->d[1] + i * LS_VR);
-        if (t.affine) s.m[0] = r_load(lanes->m[0] + i * LS_VR);
-        if (t.affine && t.halves) s.m[1] = r_load(lanes->m[1] + i * LS_VR);
+        const ls_lane_rows rows = {block, i * LS_VR, REGISTERS > 1};
+        scales s = {.d = {r_load(of->d[0] + i * LS_VR)}};
+        if (t.halves) s.d[1] = r_load(of->d[1] + i * LS_VR);
+        if (t.affine) s.m[0] = r_load(of->m[0] + i * LS_VR);
+        if (t.affine && t.halves) s.m[1] = r_load(of->m[1] + i * LS_VR);
         vb w[WORDS];
-        UNROLL for (int k = 0; k < WORDS; k++) {
-            w[k] = b_load((const uint8_t *)lanes->words[k] + i * 4 * LS_VR);
-            if (t.most == 128) w[k] = b_signed(w[k]);
-        }
+        UNROLL for (at.half = 0; at.half < 2; at.half++) UNROLL for (int k = 0; k < WORDS / 2; k++)
+            w[WORDS / 2 * at.half + k] = bytes_of(t.most, t.word(rows, at, k));
         add_group(t, w, s, x, chains);
     }
 }
@@ -242,7 +250,7 @@ INLINE void lanes_add(ls_lane_type t, const ls_block_lanes *lanes, panel x, floa
 /* Where 16 rows from v on begin. */
 typedef struct where {
     const uint8_t *p;
-    int64_t stride, step; /* between rows, or LS_IN_STRIP; between blocks */
+    int64_t stride, step; /* between rows, or 0 in a strip; between blocks */
 } where;
 
 INLINE where rows_at(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v) {
@@ -250,51 +258,60 @@ INLINE where rows_at(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t 
     const int64_t row = j->C / t.elements * t.nbytes, block = LS_LANES * t.nbytes;
     const int64_t pair = v / PAIR * PAIR;
     if (strips && pair + PAIR <= j->V)
-        return (where){(const uint8_t *)j->w.strips + pair * row + (v > pair ? block : 0),
-                       LS_IN_STRIP, 2 * block};
+        return (where){(const uint8_t *)j->w.strips + pair * row + (v > pair ? block : 0), 0,
+                       2 * block};
     return (where){(const uint8_t *)j->w.data + v * row, row, t.nbytes};
 }
 
-/* At most 16 rows from v on; `copy` has room for a block of each if there are fewer. */
-INLINE void sixteen_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v,
-                         uint8_t *copy) {
-    const int64_t ngroups = t.elements / LS_INT8_GROUP;
+/* The block of n rows, 1 to 16, as a strip has it: at `to`. */
+static void block_of_rows(const ls_int8_job *j, int64_t nbytes, where w, int64_t n, uint8_t *to) {
+    uint8_t rows[LS_LANE_BLOCK] = {0};
+    if (n == LS_LANES) {
+        LS_K(lane_block)(j->w.type, w.p, w.stride, to);
+        return;
+    }
+    for (int64_t r = 0; r < n; r++) memcpy(rows + r * nbytes, w.p + r * w.stride, (size_t)nbytes);
+    LS_K(lane_block)(j->w.type, rows, nbytes, to);
+}
+
+/* At most 16 rows from v on. R: as in each_strips(). */
+INLINE void sixteen_rows(const ls_int8_job *j, int64_t R, ls_lane_type t, bool strips, int64_t v) {
+    const int64_t ngroups = t.elements / LS_INT8_GROUP, nturns = ngroups / t.span,
+                  nbytes = LS_LANES * t.nbytes;
     const int64_t n = j->V - v < LS_LANES ? j->V - v : LS_LANES;
+    const ls_int8_block *x = j->x;
     where w = rows_at(j, t, strips, v);
+    const uint8_t *next = w.p + LS_LANES * w.stride; /* the rows that follow */
     float chains[CHAINS];
-    ls_block_lanes lanes[LS_LANE_GROUPS];
+    uint8_t copy[LS_LANE_BLOCK];
+    ls_lane_scales groups[LS_LANE_GROUPS];
     begin_chains(j, v, n, chains);
     for (int64_t i = 0; i < j->C / t.elements; i++, w.p += w.step) {
-        for (int64_t r = 0; r < n && n < LS_LANES; r++)
-            memcpy(copy + r * t.nbytes, w.p + r * w.stride, (size_t)t.nbytes);
-        if (n == LS_LANES)
-            t.unpack(w.p, w.stride, lanes);
-        else
-            t.unpack(copy, t.nbytes, lanes);
-        const uint8_t *ahead =
-            w.stride == LS_IN_STRIP
-                ? w.p + 4 * w.step
-                : (const uint8_t *)j->w.data + (v + LS_LANES) * w.stride + i * LS_LANES * t.nbytes;
-        for (int64_t g = 0; g < ngroups; g++) {
-            if (v + 2 * LS_LANES <= j->V)
-                gemv_prefetch_part(ahead, LS_LANES * t.nbytes, g, ngroups);
-            lanes_add(t, &lanes[g], (panel){j->R, j->x + (i * ngroups + g) * j->R}, chains);
+        const uint8_t *block = w.stride ? copy : w.p;
+        const uint8_t *ahead = w.stride ? next + i * nbytes : w.p + 4 * w.step;
+        if (w.stride) block_of_rows(j, t.nbytes, w, n, copy);
+        t.scales(block, groups);
+        for (int k = 0; k < nturns; k++) {
+            UNROLL for (int g = 0; g < t.span; g++, x += R) {
+                gemv_prefetch_part(ahead, nbytes, k * t.span + g, ngroups);
+                lanes_add(t, &groups[k * t.span + g], block, (ls_lane_place){.turn = k, .g = g},
+                          (panel){R, x}, chains);
+            }
         }
     }
     end_chains(j, v, n, chains);
 }
 
-INLINE void each_rows(const ls_int8_job *j, ls_lane_type t, bool strips, int64_t v) {
-    uint8_t copy[LS_LANES * 256] = {0};
+INLINE void each_rows(const ls_int8_job *j, int64_t R, ls_lane_type t, bool strips, int64_t v) {
     if (t.most == 128) t.middle = LS_B_MIDDLE;
-    for (; v < j->V; v += LS_LANES) sixteen_rows(j, t, strips, v, copy);
+    for (; v < j->V; v += LS_LANES) sixteen_rows(j, R, t, strips, v);
 }
 
 /* strips: rows from v on are in strips. */
-INLINE void all_rows(const ls_int8_job *j, bool strips, int64_t v) {
+INLINE void all_rows(const ls_int8_job *j, int64_t R, bool strips, int64_t v) {
     switch (j->w.type) {
 #define EACH(type)                                                                                 \
-    case type: each_rows(j, lane_type_of(type), strips, v); break
+    case type: each_rows(j, R, lane_type_of(type), strips, v); break
         EACH(LS_BLOCK_Q8_0);
         EACH(LS_BLOCK_Q4_0);
         EACH(LS_BLOCK_Q4_1);
@@ -307,7 +324,7 @@ INLINE void all_rows(const ls_int8_job *j, bool strips, int64_t v) {
         EACH(LS_BLOCK_IQ4_NL);
         EACH(LS_BLOCK_IQ4_XS);
 #undef EACH
-    default: each_rows(j, lane_type_of(LS_BLOCK_Q6_K), strips, v); break;
+    default: each_rows(j, R, lane_type_of(LS_BLOCK_Q6_K), strips, v); break;
     }
 }
 
@@ -315,7 +332,10 @@ INLINE void int8_rows(const ls_int8_job *j) {
     const bool strips = j->w.strips, groups = strips && ls_strips_in_groups(j->w.type);
     int64_t v = 0;
     if (groups) v = j->R == 1 ? all_strips(j, 1) : all_strips(j, j->R);
-    all_rows(j, strips && !groups, v);
+    if (j->R == 1)
+        all_rows(j, 1, strips && !groups, v);
+    else
+        all_rows(j, j->R, strips && !groups, v);
 }
 
 #endif

@@ -4,17 +4,18 @@
  * ls_strips_in_groups() names have what products of some rows read as well: groups of
  * LS_GEMV_STRIPS strips. A group has its rows' blocks one after the other; a block of a group has
  * the scales of all strips (16 x f16: one of each row; then the minima, if there are any), then the
- * words of each strip (a word: four bytes of each row). So a row is a lane, as in gemv_blocks.c,
- * but nothing has to be transposed, and all is read once, from the first byte to the last. Rows
+ * words of each strip (a word: four bytes of each row). So a row is a lane,
+ * nothing has to be transposed, and all is read once, from the first byte to the last. Rows
  * that do not fill a group are not stored: gemv_table.c reads them as the file has them.
  *
- * A number is scaled to the bits of kernels/unpack.c, as in gemv_blocks.c.
+ * A number is scaled to the bits of kernels/unpack.c: the product of a scale of 16 bits and a
+ * number of at most 8 bits is exact, so d q + m is one multiply-add.
  */
 #ifndef LS_TENSOR_KERNELS_STRIPS_H
 #define LS_TENSOR_KERNELS_STRIPS_H
 
 #include "tensor/block.h"
-#include "tensor/kernels/gemv_blocks.h"
+#include "tensor/kernels/gemv_rows.h"
 
 enum {
     STRIPS = LS_GEMV_STRIPS,
@@ -29,14 +30,15 @@ enum {
 typedef struct layout {
     int nscales, nwords; /* of a row */
     int nbytes;          /* of a row's block */
+    int most;            /* as v_number() takes it */
 } layout;
 
 INLINE layout layout_of(ls_block_type type) {
     switch (type) {
-    case LS_BLOCK_Q8_0: return (layout){1, 8, 34};
-    case LS_BLOCK_Q4_0: return (layout){1, 4, 18};
-    case LS_BLOCK_Q4_1: return (layout){2, 4, 20};
-    default: return (layout){0, 16, 64};
+    case LS_BLOCK_Q8_0: return (layout){1, 8, 34, 128};
+    case LS_BLOCK_Q4_0: return (layout){1, 4, 18, 15};
+    case LS_BLOCK_Q4_1: return (layout){2, 4, 20, 15};
+    default: return (layout){0, 16, 64, 0};
     }
 }
 
@@ -46,9 +48,11 @@ INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void
 
 /* A block of a group; or of LS_VR rows of it, which are the first lanes: the others are zeros. */
 typedef struct block {
-    const uint8_t *words;     /* of the first strip, or of these rows */
-    v16 d[STRIPS], m[STRIPS]; /* scales and minima of each strip, or the first: of these rows */
-    bool part;                /* constant where weights are read */
+    const uint8_t *words; /* of the first strip, or of these rows */
+    v16 d[STRIPS][4],
+        m[STRIPS]; /* scales (gemv_scales()) and minima of each strip, or the first: of
+                                  * these rows */
+    bool part;     /* constant where weights are read */
 } block;
 
 /* Word k of the nwords of each row of strip s. */
@@ -66,16 +70,21 @@ typedef struct place {
 typedef v16 weight_fn(const block *b, int s, place at, int i);
 
 INLINE v16 weight_q8_0(const block *b, int s, place at, int i) {
-    return v_mul(v_pick_i8(word_of(b, s, 4 * at.half + at.four, 8), i), b->d[s]);
+    return v_mul(v_number(128, 0, word_of(b, s, 4 * at.half + at.four, 8), i), b->d[s][i]);
 }
 
 /* The low nibbles of sixteen bytes are weights 0 to 15, the high ones 16 to 31. */
+INLINE v16 nibbles_of(const block *b, int s, place at) {
+    const v16 both = word_of(b, s, at.four, 4);
+    return at.half ? v_down(both, 4) : both;
+}
+
 INLINE v16 weight_q4_0(const block *b, int s, place at, int i) {
-    return v_mul(v_pick_s4(word_of(b, s, at.four, 4), 2 * i + at.half), b->d[s]);
+    return v_mul(v_number(15, 8, nibbles_of(b, s, at), i), b->d[s][i]);
 }
 
 INLINE v16 weight_q4_1(const block *b, int s, place at, int i) {
-    return v_fma(v_pick_u4(word_of(b, s, at.four, 4), 2 * i + at.half), b->d[s], b->m[s]);
+    return v_fma(v_number(15, 0, nibbles_of(b, s, at), i), b->d[s][i], b->m[s]);
 }
 
 INLINE v16 weight_bf16(const block *b, int s, place at, int i) {

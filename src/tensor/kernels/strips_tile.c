@@ -19,7 +19,7 @@ INLINE const uint8_t *words_of(const uint8_t *p, int64_t row, layout l) {
 /* The rows from `row` on of a block of a group at p. */
 INLINE block rows_at(layout l, const uint8_t *p, int64_t row) {
     block b = {.words = words_of(p, row, l), .part = true};
-    if (l.nscales > 0) b.d[0] = some_scales(p + 2 * row);
+    if (l.nscales > 0) gemv_scales(some_scales(p + 2 * row), l.most, b.d[0]);
     if (l.nscales > 1) b.m[0] = some_scales(p + STRIPS * SCALES + 2 * row);
     return b;
 }

@@ -103,6 +103,7 @@ static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
     MOCK_512(fmaf(a.f[i], b.f[i], c.f[i]));
 }
 static inline __m512i _mm512_set1_epi32(int x) { MOCK_512I((uint32_t)x); }
+static inline __m512i _mm512_mullo_epi32(__m512i a, __m512i b) { MOCK_512I(a.u[i] * b.u[i]); }
 static inline __m512i _mm512_add_epi32(__m512i a, __m512i b) { MOCK_512I(a.u[i] + b.u[i]); }
 static inline __m512i _mm512_slli_epi32(__m512i a, unsigned by) {
     MOCK_512I(by < 32 ? a.u[i] << by : 0);

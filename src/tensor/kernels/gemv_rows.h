@@ -1,36 +1,31 @@
-/* gemv_blocks.h - products of one row with rows of blocks, for gemv_table.c.
- *
- * A row is a lane. 16 bytes of each row are read as four words, which are transposed; then a word's
- * bytes, or some of its bits, are picked in all lanes at once, widened and scaled.
+/* gemv_rows.h - what products of one row with rows of blocks or strips share: gemv_table.c,
+ * gemv_lanes.c, gemv_strips.c. A row is a lane.
  */
-#ifndef LS_TENSOR_KERNELS_GEMV_BLOCKS_H
-#define LS_TENSOR_KERNELS_GEMV_BLOCKS_H
+#ifndef LS_TENSOR_KERNELS_GEMV_ROWS_H
+#define LS_TENSOR_KERNELS_GEMV_ROWS_H
 
 #include "tensor/kernels/gemv_inline.h"
 
-/* Strips of sixteen rows that are computed together, at most: one chain would wait for its own
+/* Strips of a group (strips.h), which are computed together: one chain would wait for its own
  * multiply-adds. */
 enum { LS_GEMV_STRIPS = LS_V16S < 32 ? 2 : 4 };
 
-/* Computes the rows of some strips of a table [., C]. sum: where their chains start, then their
- * values. */
-typedef void ls_gemv_rows(int strips, int64_t C, const float *x, const uint8_t *w, float *sum);
-
-/* 2 or LS_GEMV_STRIPS strips: gemv_blocks.c. */
-ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
-#ifdef V_PAIRS
-/* Products in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
-ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
-#endif
-
 /* The rows of LS_GEMV_LANE_STRIPS strips from row v on, from the chains in y, which it completes:
- * gemv_lanes.c, for types without rows above. */
+ * gemv_lanes.c. */
 enum { LS_GEMV_LANE_STRIPS = 2 };
 void LS_K(gemv_lane_rows)(const ls_gemv_table_job *, int64_t v);
 
 /* From the chains in y, which it completes; returns how many of the rows the strips have. Types:
  * gemv_strips.c. */
 int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
+
+/* The scales for byte i of a word, whose numbers v_number() makes larger by a power of two. */
+INLINE void gemv_scales(v16 d, int most, v16 out[4]) {
+    UNROLL for (int i = 0; i < 4; i++) {
+        const int raised = v_raised(most, i);
+        out[i] = raised ? v_mul(d, v_set1(1.0f / (float)(1 << raised))) : d;
+    }
+}
 
 /* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of
  * this one (LS_SUM_BLOCK in kernels.h). */
