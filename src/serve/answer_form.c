@@ -94,7 +94,8 @@ static ls_status read_guided(form_reader *r) {
         const ls_json *value = fields[kind] ? ls_json_given(r->body, fields[kind]) : NULL;
         if (value) LS_TRY(want(r, (wanted_form){fields[kind], (form_kind)kind, value}));
     }
-    return LS_OK;
+    const ls_json *schema = ls_json_given(r->body, "json_schema"); /* llama.cpp's */
+    return schema ? want(r, (wanted_form){"json_schema", FORM_SCHEMA, schema}) : LS_OK;
 }
 
 static ls_status read_tools(form_reader *r) {

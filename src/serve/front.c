@@ -408,16 +408,6 @@ static void take_posted(ls_front *f, int kind, const ls_http_request *r, ls_http
 /* Asked by probes, which know no key and have an address as the host. */
 static const char HEALTH[] = "/health";
 
-/* A client's base URL often lacks /v1. */
-static bool without_version(const char *path) {
-    static const char version[] = "/v1";
-    for (int i = 0; i < NPOSTS; i++)
-        if (strncmp(posts[i], version, strlen(version)) == 0 &&
-            strcmp(posts[i] + strlen(version), path) == 0)
-            return true;
-    return strcmp(path, "/models") == 0;
-}
-
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     static const char MODELS[] = "/v1/models", RESPONSES[] = "/v1/responses/";
     ls_front *f = arg;
@@ -446,9 +436,8 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
         answer_metrics(f, a);
     } else {
         refuse(f, a, 404, "not_found_error",
-               without_version(path) ? "there is no such path here; this one is under /v1, which "
-                                       "belongs to a client's base URL: http://HOST:PORT/v1"
-                                     : "there is no such path here");
+               "there is no such path here; OpenAI's API is under /v1, which belongs to a client's "
+               "base URL: http://HOST:PORT/v1");
     }
 }
 

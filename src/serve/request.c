@@ -81,51 +81,64 @@ static bool read_flag(const reader *x, const char *field, bool *value) {
 static const char *const harmless[] = {"user",         "metadata",           "store",
                                        "service_tier", "safety_identifier",  "prompt_cache_key",
                                        "request_id",   "parallel_tool_calls"};
-/* Fields of which only these values ask for nothing. */
-static const char *const refused[][2] = {{"suffix", "null"},
-                                         {"best_of", "1"},
-                                         {"use_beam_search", "false"},
-                                         {"length_penalty", "1"},
-                                         {"tools", "null"},
-                                         {"functions", "null"},
-                                         {"tool_choice", "\"none\""},
-                                         {"function_call", "null"},
-                                         {"grammar", "null"},
-                                         {"json_schema", "null"},
-                                         {"guided_grammar", "null"},
-                                         {"prompt_logprobs", "null"},
-                                         {"prompt_embeds", "null"},
-                                         {"truncate_prompt_tokens", "null"},
-                                         {"logits_processors", "null"},
-                                         {"audio", "null"},
-                                         {"modalities", "[\"text\"]"},
-                                         {"allowed_token_ids", "null"},
-                                         {"bad_words", "null"},
-                                         {"include_stop_str_in_output", "false"},
-                                         {"chat_template", "null"},
-                                         {"documents", "null"},
-                                         {"add_generation_prompt", "true"},
-                                         {"continue_final_message", "false"},
-                                         {"n_predict", "null"},
-                                         {"repeat_penalty", "1"},
-                                         {"typical_p", "1"},
-                                         {"mirostat", "0"},
-                                         {"dry_multiplier", "0"},
-                                         {"xtc_probability", "0"},
-                                         {"top_n_sigma", "-1"},
-                                         {"samplers", "null"},
-                                         {"dynatemp_range", "0"},
-                                         {"lora", "null"},
-                                         {"n_probs", "0"},
-                                         {"thinking", "null"},
-                                         {"enable_thinking", "null"},
-                                         {"thinking_token_budget", "null"},
-                                         {"include_reasoning", "true"},
-                                         {"verbosity", "\"medium\""},
-                                         {"web_search_options", "null"},
-                                         {"guided_whitespace_pattern", "null"},
-                                         {"return_token_ids", "false"},
-                                         {"return_tokens_as_token_ids", "false"}};
+/* Fields of which only these values ask for nothing, and what is known here in their place. */
+#define KWARGS "variables of the chat template stand in chat_template_kwargs"
+static const struct {
+    const char *name, *nothing, *instead;
+} refused[] = {{"suffix", "null", NULL},
+               {"best_of", "1", NULL},
+               {"use_beam_search", "false", NULL},
+               {"length_penalty", "1", NULL},
+               {"tools", "null", NULL},
+               {"functions", "null", "tools are"},
+               {"tool_choice", "\"none\"", NULL},
+               {"function_call", "null", "tool_choice is"},
+               {"grammar", "null", "guided_regex and guided_json are"},
+               {"guided_grammar", "null", "guided_regex and guided_json are"},
+               {"prompt_logprobs", "null", NULL},
+               {"prompt_embeds", "null", NULL},
+               {"truncate_prompt_tokens", "null", NULL},
+               {"logits_processors", "null", NULL},
+               {"audio", "null", NULL},
+               {"modalities", "[\"text\"]", NULL},
+               {"allowed_token_ids", "null", NULL},
+               {"bad_words", "null", NULL},
+               {"include_stop_str_in_output", "false", NULL},
+               {"chat_template", "null", NULL},
+               {"documents", "null", NULL},
+               {"add_generation_prompt", "true", NULL},
+               {"continue_final_message", "false", NULL},
+               {"n_predict", "null", "max_tokens is"},
+               {"repeat_penalty", "1", "repetition_penalty is"},
+               {"typical_p", "1", NULL},
+               {"mirostat", "0", NULL},
+               {"dry_multiplier", "0", NULL},
+               {"xtc_probability", "0", NULL},
+               {"top_n_sigma", "-1", NULL},
+               {"samplers", "null", NULL},
+               {"dynatemp_range", "0", NULL},
+               {"lora", "null", "an adapter is chosen by model"},
+               {"n_probs", "0", "logprobs are"},
+               {"thinking", "null", KWARGS},
+               {"enable_thinking", "null", KWARGS},
+               {"thinking_token_budget", "null", NULL},
+               {"include_reasoning", "true", NULL},
+               {"verbosity", "\"medium\"", NULL},
+               {"web_search_options", "null", NULL},
+               {"guided_whitespace_pattern", "null", NULL},
+               {"return_token_ids", "false", NULL},
+               {"return_tokens_as_token_ids", "false", NULL},
+               {"think", "null", KWARGS},
+               {"extra_body", "null", "its members stand beside messages"},
+               {"format", "null", "response_format is"},
+               {"options", "null", "its members stand beside messages"},
+               {"num_predict", "null", "max_tokens is"},
+               {"thinking_budget_tokens", "null", NULL},
+               {"tfs_z", "1", NULL},
+               {"t_max_predict_ms", "0", NULL},
+               {"n_indent", "0", NULL},
+               {"vllm_xargs", "null", NULL},
+               {"mm_processor_kwargs", "null", NULL}};
 static const char *const of_vectors[] = {"model",      "input", "encoding_format",
                                          "dimensions", "user",  "add_special_tokens"};
 static const char *const known[] = {"model",
@@ -162,6 +175,7 @@ static const char *const known[] = {"model",
                                     "structured_outputs",
                                     "guided_regex",
                                     "guided_json",
+                                    "json_schema",
                                     "guided_choice"};
 
 static bool is_one_of(const char *name, const char *const *list, size_t n) {
@@ -209,16 +223,15 @@ static bool read_names(const reader *x) {
         if (x->r->chat && ls_tools_has(key)) continue;
         if (is_one_of(key, harmless, sizeof harmless / sizeof *harmless)) continue;
         size_t i = 0, n = sizeof refused / sizeof *refused;
-        while (i < n && strcmp(refused[i][0], key) != 0) i++;
+        while (i < n && strcmp(refused[i].name, key) != 0) i++;
         if (i == n) {
             note_unknown(key);
             continue;
         }
-        if (!asks_nothing(value, refused[i][1]))
-            return REFUSE(x, refused[i][0], "%s is not supported here%s", refused[i][0],
-                          strstr(key, "thinking") && x->r->chat
-                              ? "; variables of the chat template stand in chat_template_kwargs"
-                              : "");
+        if (asks_nothing(value, refused[i].nothing)) continue;
+        const char *instead = refused[i].instead;
+        return REFUSE(x, refused[i].name, "%s is not supported here%s%s", refused[i].name,
+                      instead ? "; " : "", instead ? instead : "");
     }
     return true;
 }

@@ -661,6 +661,10 @@ static void test_refused(void **state) {
         {"/v1/chat/completions",
          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"enable_thinking\": false}",
          "enable_thinking is not supported here; variables", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"options\": {\"seed\": 1}}",
+         "options is not supported here; its members stand beside", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"json_schema\": {\"type\": \"x\"}}",
+         "json_schema: ", 400},
         {"/v1/chat/completions",
          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"add_special_tokens\": true}",
          "the template writes them", 400},
@@ -688,8 +692,7 @@ static void test_refused(void **state) {
          400},
         {"/v1/embeddings", "{\"input\": \"a\", \"dimensions\": 3}", "not shortened", 400},
         {"/v1/embeddings", "{\"input\": \"a\", \"model\": \"other\"}", "'other' is not here", 404},
-        {"/nothing", "{}", "no such path here\"", 404},
-        {"/chat/completions", "{}", "this one is under /v1", 404},
+        {"/chat/completions", "{}", "no such path here; OpenAI's API is under /v1", 404},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
