@@ -35,6 +35,15 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_facto
 GEMMA3 = SIZES | dict(pad_token_id=None, num_hidden_layers=5, head_dim=24, query_pre_attn_scalar=24, sliding_window=7,
                       layer_types=["sliding_attention", "full_attention"] * 2 + ["sliding_attention"])
 SMOLLM3 = SIZES | dict(pad_token_id=None, num_hidden_layers=5)
+
+
+def phi3(original=64, pairs=0, **options):
+    """Phi-3; with pairs, of the rotation longrope, whose long list is that of more than `original` positions."""
+    rope = dict(type="longrope", short_factor=[1 + 0.03 * i for i in range(pairs)], long_factor=[1.1 + 0.4 * i * i for i in range(pairs)])
+    return transformers.Phi3Config(**SIZES | dict(pad_token_id=None, original_max_position_embeddings=original,
+                                                  rope_scaling=rope if pairs else None) | options)
+
+
 MODELS = {
     "llama": transformers.LlamaConfig(**SIZES),
     "llama-biases": transformers.LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
@@ -70,6 +79,10 @@ MODELS = {
                          num_key_value_heads=1, no_rope_layers=None)),
     "smollm3-yarn": transformers.SmolLM3Config(
         **SMOLLM3, rope_parameters={"rope_type": "yarn", "rope_theta": 5e6, "factor": 2.0, "original_max_position_embeddings": 32}),
+    "phi3": phi3(sliding_window=7, num_key_value_heads=4),
+    "phi4": phi3(rope_theta=250000.0),
+    "phi3.5": phi3(16, 8),
+    "phi4-mini": phi3(48, 6, partial_rotary_factor=0.75, tie_word_embeddings=True, sliding_window=262144),
     "gpt2": transformers.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                                     eos_token_id=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }

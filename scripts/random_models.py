@@ -138,11 +138,15 @@ def draw_language_model(experts):
                      head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]))
         model.update(random.choice([{}, {"rope": "linear", "rope_factor": 2},
                                     {"rope": "llama3", "rope_factor": 8, "rope_original": 8},
+                                    {"rope": "longrope", "rope_factor": 2, "rope_original": random.choice([8, 16]), "rope_dims": 4,
+                                     "rope_short": [1, 1.5], "rope_long": [1.25, 6]},
                                     {"rope": "yarn", "rope_factor": 4, "rope_original": 8, "rope_high": 32}]))
         if model["window"] and chance(0.5):
             model.update(full_attention_every=random.choice([2, 3]))
         if chance(0.3):
             model.update(no_rope_every=random.choice([2, 3]))
+        if chance(0.3) and "rope_dims" not in model:
+            model.update(rope_dims=2)
         if chance(0.3):
             model.update(block="gemma3", query_scalar=random.choice([0, 5]))
         elif chance(experts):

@@ -336,7 +336,9 @@ ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
  * of positions that the model was first trained for, frequencies of waves longer than original /
  * low are divided, those of waves shorter than original / high stay, and those between are
  * interpolated ("llama3"). .kept [D / 2] is the part of each frequency, 0 to 1, that .factor does
- * not divide ("yarn"); .scale multiplies cosines and sines. Su et al., "RoFormer", 2021.
+ * not divide ("yarn"); .divisors [D / 2] divide each frequency ("longrope"), with a .factor of 1;
+ * .scale multiplies cosines and sines. With .turned = R, of each head the first R elements are
+ * turned, as if D were R, and the others stay. Su et al., "RoFormer", 2021.
  * Frequencies and angles are rounded to f32, as in Hugging Face's. */
 typedef struct ls_rope_options {
     const char *name LS_UNSET;
@@ -345,8 +347,10 @@ typedef struct ls_rope_options {
     float factor LS_UNSET, low LS_UNSET, high LS_UNSET; /* factor 0: 1; low 0: 1; high 0: 4 */
     int64_t original LS_UNSET;                          /* 0: not of Llama 3's kind */
     ls_value *positions LS_UNSET;
-    const float *kept LS_UNSET; /* is copied; NULL: all frequencies are divided alike */
-    float scale LS_UNSET;       /* 0: 1 */
+    const float *kept LS_UNSET;     /* is copied; NULL: all frequencies are divided alike */
+    float scale LS_UNSET;           /* 0: 1 */
+    const float *divisors LS_UNSET; /* is copied; NULL: none */
+    int64_t turned LS_UNSET;        /* even; 0: D */
 } ls_rope_options;
 ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 

@@ -31,7 +31,7 @@ typedef enum ls_model_kind { ls_model_kind_words(LS_CHOICE_VALUE) } ls_model_kin
 
 #define ls_rope_kind_words(IS)                                                                     \
     IS(LS_ROPES_DEFAULT, "default") IS(LS_ROPES_LINEAR, "linear") IS(LS_ROPES_LLAMA3, "llama3")    \
-    IS(LS_ROPES_YARN, "yarn")
+    IS(LS_ROPES_YARN, "yarn") IS(LS_ROPES_LONGROPE, "longrope")
 typedef enum ls_rope_kind { ls_rope_kind_words(LS_CHOICE_VALUE) } ls_rope_kind;
 
 /* What a block of kind llama is made of: networks/llama.h. */

@@ -99,6 +99,8 @@ typedef struct ls_config {
         ls_rope_kind rope;
         double rope_base, rope_factor, rope_low, rope_high, rope_scale, rope_local_base;
         int64_t rope_original;
+        const char *rope_short, *rope_long; /* numbers, one a line */
+        int64_t rope_dims;                  /* 0: whole heads */
         ls_switch rope_truncate;
         double norm_eps;
         int64_t window, full_attention_every, no_rope_every; /* 0: none */

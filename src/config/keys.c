@@ -75,7 +75,8 @@ static const ls_config_key keys[] = {
         "llama: width of a head, even; 0: model.width / model.heads"),
     ONE_OF("model.rope", model.rope, ls_rope_kind, FIXED,
            "llama: frequencies of rotary positions: default; linear: divided by model.rope_factor; "
-           "llama3: the low ones are, as in Llama 3.1; yarn: as in Qwen's configs for long texts"),
+           "llama3: the low ones are, as in Llama 3.1; yarn: as in Qwen's configs for long texts; "
+           "longrope: by lists, as in Phi-3's"),
     NUM("model.rope_base", model.rope_base, 1.5, 1e12, 10000, FIXED,
         "llama: base of the frequencies of rotary positions"),
     NUM("model.rope_factor", model.rope_factor, 1e-3, 1e6, 1, FIXED,
@@ -85,10 +86,21 @@ static const ls_config_key keys[] = {
     NUM("model.rope_high", model.rope_high, 1e-3, 1e6, 4, FIXED,
         "model.rope llama3: high_freq_factor; yarn: beta_fast (usually 32)"),
     INT("model.rope_original", model.rope_original, 1, 1048576, 8192, FIXED,
-        "model.rope llama3, yarn: original_max_position_embeddings"),
+        "model.rope llama3, yarn, longrope: original_max_position_embeddings"),
     NUM("model.rope_scale", model.rope_scale, 0, 1e6, 0, FIXED,
-        "model.rope yarn: what multiplies cosines and sines (attention_factor of published "
-        "configs); 0: 0.1 ln(model.rope_factor) + 1"),
+        "model.rope yarn, longrope: what multiplies cosines and sines (attention_factor of "
+        "published configs); 0: of yarn 0.1 ln(model.rope_factor) + 1, of longrope the root of 1 + "
+        "ln(model.rope_factor) / ln(model.rope_original)"),
+    STRINGS("model.rope_short", model.rope_short, FIXED,
+            "model.rope longrope: divisors of the frequencies (short_factor of published configs) "
+            "where model.context is at most model.rope_original"),
+    STRINGS("model.rope_long", model.rope_long, FIXED,
+            "model.rope longrope: the same (long_factor) where model.context is longer, for all of "
+            "its texts"),
+    INT("model.rope_dims", model.rope_dims, 0, 65536, 0, FIXED,
+        "llama: how many numbers of a head have rotary positions, the first ones, as in "
+        "Phi-4-mini (partial_rotary_factor of published configs times the width of a head); 0: "
+        "all"),
     SWITCH(
         "model.rope_truncate", model.rope_truncate, LS_ON, FIXED,
         "model.rope yarn: on: the frequencies between which it interpolates are rounded to whole "

@@ -44,7 +44,8 @@ static int grammar_of(ls_cut_kind kind, const char *regex) {
 }
 
 bool ls_pretokenizer_covers(const char *regex) {
-    return grammar_of(LS_CUT_EXPRESSION, regex) != GRAMMAR_NONE;
+    return grammar_of(LS_CUT_EXPRESSION, regex) != GRAMMAR_NONE ||
+           strcmp(regex, LS_REGEX_GPT4O) == 0;
 }
 
 ls_status ls_pretokenizer_add(ls_pretokenizer *p, ls_cut_kind kind, const char *regex,

@@ -42,6 +42,7 @@ static const struct {
      .nsteps = 1,
      .regex = LS_REGEX_TEKKEN,
      .ignore_merges = true},
+    {.pre = "gpt-4o", .steps = {LS_CUT_EXPRESSION}, .nsteps = 1, .regex = LS_REGEX_GPT4O},
     {.pre = "smaug-bpe", /* SmolLM3's: llama-bpe that does not begin a text with a token */
      .steps = {LS_CUT_EXPRESSION},
      .nsteps = 1,
@@ -61,7 +62,7 @@ static ls_status cut_set(const ls_tokenizer_parts *p, const char *what, ls_token
     if (i == n)
         return ls_fail(e, LS_EINVAL,
                        "%s: the pre-tokenizer is '%s'; gpt-2, smollm, llama-bpe, "
-                       "smaug-bpe, qwen2, deepseek-r1-qwen, dbrx and tekken are supported",
+                       "smaug-bpe, qwen2, deepseek-r1-qwen, dbrx, gpt-4o and tekken are supported",
                        what, p->pre ? p->pre : "");
     t->compose = cuts[i].compose;
     t->ignore_merges = cuts[i].ignore_merges;

@@ -138,7 +138,7 @@
     X(rms_norm, 256, "llfpplpp")                                                                   \
     X(rms_norm_dparams, 256, "llppplp")                                                            \
     X(rms_norm_dx, 256, "llppplplp")                                                               \
-    X(rope, 256, "lllfplplpp")                                                                     \
+    X(rope, 256, "llllfplplpp")                                                                    \
     X(round_to, 256, "llp")                                                                        \
     X(router_balance, 256, "lllffppppplllllp")                                                     \
     X(router_chosen, 256, "lllpp")                                                                 \

@@ -269,7 +269,8 @@ static void call_rms_norm_dx(const arg *a) {
     rms_norm_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p);
 }
 static void call_rope(const arg *a) {
-    rope_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p, a[9].p);
+    rope_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].f, a[5].p, a[6].l, a[7].p, a[8].l, a[9].p,
+                a[10].p);
 }
 static void call_gelu_gate(const arg *a) { gelu_gate_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_gelu_gate_dx(const arg *a) {

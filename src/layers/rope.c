@@ -11,10 +11,10 @@
 #include "model/row_ops.h"
 
 typedef struct frequencies {
-    int64_t T, D;
+    int64_t T, D; /* D: the elements of a head that are turned */
     float base, factor, low, high, scale;
-    int64_t original;  /* 0: all frequencies are divided by factor */
-    const float *kept; /* [D / 2], or NULL */
+    int64_t original;             /* 0: all frequencies are divided by factor */
+    const float *kept, *divisors; /* [D / 2], or NULL */
 } frequencies;
 
 typedef struct options {
@@ -22,6 +22,7 @@ typedef struct options {
     const float *turns; /* [T][D] for each place the cosines, then the sines */
     int constants;      /* their number in the model */
     int64_t first;      /* the place of row 0 */
+    int64_t head;       /* its elements; those from f.D on stay */
     bool positions;
 } options;
 
@@ -42,6 +43,17 @@ static int64_t place_of(const job *j, int64_t sample, int64_t t) {
     return place;
 }
 
+/* y [C] = x, each head of which is turned by itself. */
+static void turn_parts(const job *j, const float *turns, const float *x, float *y) {
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    const ls_kernels *k = j->c->compute->k;
+    size_t rest = (size_t)(o->head - o->f.D) * sizeof *y;
+    for (int64_t i = 0; i < j->l->C; i += o->head) {
+        k->rope(1, o->f.D, turns, j->back, x + i, y + i);
+        memmove(y + i + o->f.D, x + i + o->f.D, rest);
+    }
+}
+
 static void run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
@@ -52,7 +64,11 @@ static void run(void *arg, int thread, int nthreads) {
     for (; r < end; r++) {
         const float *turns = o->turns + place_of(j, r / T, r % T) * D;
         float *y = ls_part_result(j->y, r * C, room + C);
-        k->rope(C / D, D, turns, j->back, ls_part_read(k, j->x, r, 0, C, room), y);
+        const float *x = ls_part_read(k, j->x, r, 0, C, room);
+        if (o->head == D)
+            k->rope(C / D, D, turns, j->back, x, y);
+        else
+            turn_parts(j, turns, x, y);
         ls_part_store(k, j->y, r * C, C, y);
     }
 }
@@ -65,7 +81,7 @@ static void launch(const ls_layer *l, const ls_layer_call *c, const void *x, voi
     const void *places = o->positions ? ls_layer_field(l, c, 0, 0) : rows ? rows->places : NULL;
     assert(!rows || !o->first);
     LS_LAUNCH(c->compute, LS_KERNEL_rope, c->n * c->T, ls_device_groups(l->C / 2, ITEMS),
-              {.l = l->C}, {.l = o->f.D}, {.l = c->T}, {.f = back ? -1.0f : 1.0f},
+              {.l = l->C}, {.l = o->head}, {.l = o->f.D}, {.l = c->T}, {.f = back ? -1.0f : 1.0f},
               {.from = ls_layer_constants(c, o->constants, o->turns)}, {.l = c->past.n + o->first},
               {.from = places}, {.l = (int64_t)(c->sample_nbytes / sizeof(int32_t))}, {.from = x},
               {.p = y});
@@ -93,6 +109,7 @@ static void describe(const ls_layer *l, ls_facts *f) {
     *f = (ls_facts){.turns = o->turns,
                     .T = o->f.T,
                     .D = o->f.D,
+                    .head = o->head,
                     .first = o->first,
                     .places = o->positions ? 0 : -1};
 }
@@ -121,6 +138,7 @@ static float scaled(const frequencies *f, float frequency) {
 static float frequency_of(const frequencies *f, int64_t i) {
     double exponent = (double)((float)(2 * i) / (float)f->D);
     float power = (float)ls_math_exp(exponent * ls_math_log((double)f->base));
+    if (f->divisors) return 1.0f / (f->divisors[i] * power);
     if (!f->kept) return scaled(f, 1.0f / power);
     float kept = f->kept[i];
     return 1.0f / (f->factor * power) * (1 - kept) + 1.0f / power * kept;
@@ -147,11 +165,21 @@ static const float *make_turns(ls_model *m, const frequencies *f, int *constants
     return turns;
 }
 
+static bool is_same_list(const frequencies *f, const float *a, const float *b) {
+    return !a == !b && (!a || memcmp(a, b, (size_t)f->D / 2 * sizeof *a) == 0);
+}
+
 static bool is_same(const frequencies *a, const frequencies *b) {
-    bool kept = !a->kept == !b->kept &&
-                (!a->kept || memcmp(a->kept, b->kept, (size_t)a->D / 2 * sizeof *a->kept) == 0);
-    return a->T == b->T && a->D == b->D && a->original == b->original && kept &&
+    if (a->T != b->T || a->D != b->D) return false;
+    return a->original == b->original && is_same_list(a, a->kept, b->kept) &&
+           is_same_list(a, a->divisors, b->divisors) &&
            memcmp(&a->base, &b->base, 5 * sizeof a->base) == 0;
+}
+
+static const float *copy_list(ls_model *m, const frequencies *f, const float *list) {
+    int number = 0;
+    size_t n = (size_t)f->D / 2;
+    return list ? memcpy(ls_build_constants(m, n, &number), list, n * sizeof *list) : NULL;
 }
 
 static void find_turns(ls_model *m, options *own) {
@@ -162,14 +190,11 @@ static void find_turns(ls_model *m, options *own) {
         own->turns = o->turns;
         own->constants = o->constants;
         own->f.kept = o->f.kept;
+        own->f.divisors = o->f.divisors;
         return;
     }
-    if (own->f.kept) {
-        int number = 0;
-        size_t n = (size_t)own->f.D / 2;
-        float *kept = ls_build_constants(m, n, &number);
-        own->f.kept = memcpy(kept, own->f.kept, n * sizeof *kept);
-    }
+    own->f.kept = copy_list(m, &own->f, own->f.kept);
+    own->f.divisors = copy_list(m, &own->f, own->f.divisors);
     own->turns = make_turns(m, &own->f, &own->constants);
 }
 
@@ -184,17 +209,20 @@ static void declare_conversions(ls_layer *l, int64_t n) {
         b, (ls_conversion){.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = n});
 }
 
-/* Parts of frequencies. */
+/* Parts of frequencies, and divisors. */
 static bool has_parts(const frequencies *f) {
     for (int64_t i = 0; f->kept && i < f->D / 2; i++)
         if (!(f->kept[i] >= 0 && f->kept[i] <= 1)) return false;
-    return true;
+    for (int64_t i = 0; f->divisors && i < f->D / 2; i++)
+        if (!(f->divisors[i] >= 1e-6f && f->divisors[i] <= 1e6f)) return false;
+    return !(f->divisors && (f->kept || f->original || f->factor != 1));
 }
 
 static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const frequencies *f) {
     const ls_value *places = o->positions;
-    int64_t rows = x->ndims ? x->dims.of[0] : 0;
-    if (x->ndims != 2 || o->heads < 1 || ls_value_last(x) % o->heads || f->D % 2)
+    int64_t rows = x->ndims ? x->dims.of[0] : 0,
+            head = o->heads > 0 ? ls_value_last(x) / o->heads : 0;
+    if (x->ndims != 2 || o->heads < 1 || ls_value_last(x) % o->heads || head % 2)
         ls_build_fail(m,
                       "the input is %s; [T, heads * D] with an even D is needed, and heads is %lld",
                       ls_dims_write(x->dims).text, (long long)o->heads);
@@ -211,8 +239,13 @@ static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const
                       "original is %lld, low %g, high %g; high is above low, and low above 0, "
                       "and high at most 1e6",
                       (long long)f->original, (double)f->low, (double)f->high);
+    else if (o->turned < 0 || o->turned % 2 || o->turned > head)
+        ls_build_fail(m, "turned is %lld; it is an even number of a head's %lld elements",
+                      (long long)o->turned, (long long)head);
     else if (!(f->scale > 0 && f->scale <= 1e6f) || !has_parts(f))
-        ls_build_fail(m, "scale is %g, above 0 and at most 1e6; kept has numbers from 0 to 1",
+        ls_build_fail(m,
+                      "scale is %g, above 0 and at most 1e6; kept has numbers from 0 to 1, or "
+                      "divisors has some from 1e-6 to 1e6, without factor and original",
                       (double)f->scale);
     return ls_build_is_good(m);
 }
@@ -220,15 +253,17 @@ static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const
 ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_range of) {
     ls_layer *l = ls_build_layer(m, "rope", o.name, &x, 1);
     if (!l) return ls_build_failed(m);
+    int64_t head = o.heads > 0 ? ls_value_last(x) / o.heads : 0;
     frequencies f = {.T = of.all,
-                     .D = o.heads > 0 ? ls_value_last(x) / o.heads : 0,
+                     .D = o.turned > 0 ? o.turned : head,
                      .base = o.base == 0 ? 10000 : o.base,
                      .factor = o.factor == 0 ? 1 : o.factor,
                      .low = o.low == 0 ? 1 : o.low,
                      .high = o.high == 0 ? 4 : o.high,
                      .scale = o.scale == 0 ? 1 : o.scale,
                      .original = o.original,
-                     .kept = o.kept};
+                     .kept = o.kept,
+                     .divisors = o.divisors};
     if (!look(m, x, &o, &f)) return ls_build_failed(m);
     l->ops = &ops;
     ls_build_unread(l);
@@ -240,7 +275,7 @@ ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_ran
         ls_build_field(m, l, o.positions);
         ls_build_classes(m, o.positions, f.T, false);
     }
-    options own = {.f = f, .first = of.first, .positions = o.positions != NULL};
+    options own = {.f = f, .first = of.first, .head = head, .positions = o.positions != NULL};
     find_turns(m, &own);
     LS_LAYER_OWN_AS(options, l) = own;
     l->traits.on_device = true;

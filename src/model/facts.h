@@ -55,9 +55,9 @@ typedef struct ls_facts {
     bool causal;
     int mask, places;
 
-    /* rope: for each place of T the cosines, then the sines, of D / 2 angles */
+    /* rope: for each place of T the cosines, then the sines, of D / 2 angles, of heads of `head` */
     const float *turns;
-    int64_t D;
+    int64_t D, head;
 
     /* a mixture of experts: those of each row */
     int64_t experts, per_row;

@@ -24,6 +24,7 @@ static ls_architecture gpt2_of(const ls_config *c) {
 
 static ls_family choose(const ls_architecture *a) {
     if (a->gemma) return LS_FAMILY_GEMMA3;
+    if (a->turned || a->rope.type == LS_ROPE_LONGROPE) return LS_FAMILY_PHI3;
     if (a->experts) return a->qk_norm ? LS_FAMILY_QWEN3_MOE : LS_FAMILY_MIXTRAL;
     if (a->qk_norm) return LS_FAMILY_QWEN3;
     if (a->qkv_bias && !a->o_bias) return LS_FAMILY_QWEN2;
@@ -44,8 +45,25 @@ static ls_status check_experts(const ls_architecture *a, ls_error *e) {
                    mixtral ? "" : ", norms of q and k", with);
 }
 
+static ls_status check_phi(const ls_architecture *a, ls_error *e) {
+    bool other = a->rope.type != LS_ROPE_DEFAULT && a->rope.type != LS_ROPE_LONGROPE;
+    const char *with = a->gemma                                  ? "a block of Gemma 3"
+                       : a->experts                              ? "experts"
+                       : a->qk_norm                              ? "norms of q and k"
+                       : a->qkv_bias || a->o_bias || a->mlp_bias ? "biases"
+                       : a->no_rope_every                        ? "model.no_rope_every"
+                       : a->heads * a->head_dim != a->width ? "another width than that of all heads"
+                       : other                              ? "another model.rope"
+                                                            : NULL;
+    if (!with) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "no family of published models has %s and %s: it can't be exported",
+                   a->turned ? "model.rope_dims" : "model.rope longrope", with);
+}
+
 static ls_status check(const ls_architecture *a, ls_error *e) {
     bool gemma = a->family == LS_FAMILY_GEMMA3;
+    if (a->turned || a->rope.type == LS_ROPE_LONGROPE) return check_phi(a, e);
     if (gemma && (!a->qk_norm || a->mlp_bias || a->qkv_bias != a->o_bias))
         return ls_fail(
             e, LS_EINVAL,

@@ -145,6 +145,12 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
         for (int64_t i = 0; i < half; i++) kept[i] = (float)ls_rope_kept(&r, 2 * half, i);
         o.scale = (float)r.scale;
     }
+    if (r.type == LS_ROPE_LONGROPE) {
+        o.factor = 1;
+        o.divisors = ls_architecture_divisors(f->a);
+        o.scale = (float)r.scale;
+    }
+    o.turned = f->a->turned;
     x = ls_layers_rope(f->m, x, o, f->cut.rows);
     free(kept);
     return x;
@@ -392,6 +398,25 @@ static void build(llama *f) {
     }
 }
 
+static ls_status check_longrope(const ls_config *c, const ls_architecture *a, ls_error *e) {
+    float out[LS_ROPE_PAIRS];
+    const char *const lists[] = {c->model.rope_short, c->model.rope_long};
+    for (int k = 0; k < LS_NROPE_LISTS; k++)
+        if (!ls_llama_read_divisors(lists[k], ls_architecture_pairs(a), out))
+            return ls_fail(
+                e, LS_EINVAL,
+                "model.rope_%s: a list of %lld numbers from 1e-6 to 1e6 is expected, one "
+                "for each pair of a head's numbers that is turned (at most %d)",
+                k == LS_ROPE_LONG ? "long" : "short", (long long)ls_architecture_pairs(a),
+                LS_ROPE_PAIRS);
+    if (a->rope.original_context < 2)
+        return ls_fail(e, LS_EINVAL,
+                       "model.rope_original is %lld; model.rope longrope needs 2 or "
+                       "more",
+                       (long long)a->rope.original_context);
+    return LS_OK;
+}
+
 static ls_status check(const ls_architecture *a, ls_error *e) {
     if (a->heads % a->kv_heads)
         return ls_fail(e, LS_EINVAL, "model.kv_heads %lld does not divide model.heads %lld",
@@ -417,6 +442,10 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
         a->rope.high <= a->rope.low)
         return ls_fail(e, LS_EINVAL, "model.rope_high %g is not above model.rope_low %g",
                        a->rope.high, a->rope.low);
+    if (a->turned % 2 || a->turned > a->head_dim)
+        return ls_fail(e, LS_EINVAL,
+                       "model.rope_dims is %lld; it must be an even number of a head's %lld",
+                       (long long)a->turned, (long long)a->head_dim);
     return LS_OK;
 }
 
@@ -427,6 +456,7 @@ ls_status ls_llama_create(const ls_config *c, bool cut, ls_model *m_p, ls_error 
         .heads = a.heads, .kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
     sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));
+    if (a.rope.type == LS_ROPE_LONGROPE) LS_TRY(check_longrope(c, &a, e));
     if (a.experts && c->model.router_aux_scope == LS_ROUTERS_ALL && a.router_aux_loss > 0 &&
         c->parallel.mesh_pipe > 1)
         return ls_fail(e, LS_EINVAL,

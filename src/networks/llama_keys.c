@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "base/log.h"
 #include "config/key.h"
 #include "networks/llama.h"
@@ -16,22 +17,48 @@ static ls_rotation rotation_of(const ls_config *c) {
     static const ls_rope_type types[] = {[LS_ROPES_DEFAULT] = LS_ROPE_DEFAULT,
                                          [LS_ROPES_LINEAR] = LS_ROPE_LINEAR,
                                          [LS_ROPES_LLAMA3] = LS_ROPE_LLAMA3,
-                                         [LS_ROPES_YARN] = LS_ROPE_YARN};
-    double scale = c->model.rope_scale;
-    bool yarn = c->model.rope == LS_ROPES_YARN;
-    return (ls_rotation){.type = types[c->model.rope],
-                         .scale = yarn && scale == 0 ? ls_rope_scale(c->model.rope_factor) : scale,
-                         .exact = yarn && c->model.rope_truncate == LS_OFF,
-                         .base = c->model.rope_base,
-                         .factor = c->model.rope_factor,
-                         .low = c->model.rope_low,
-                         .high = c->model.rope_high,
-                         .original_context = c->model.rope_original};
+                                         [LS_ROPES_YARN] = LS_ROPE_YARN,
+                                         [LS_ROPES_LONGROPE] = LS_ROPE_LONGROPE};
+    bool yarn = c->model.rope == LS_ROPES_YARN, usual = c->model.rope_scale == 0;
+    ls_rotation r = {.type = types[c->model.rope],
+                     .scale = c->model.rope_scale,
+                     .exact = yarn && c->model.rope_truncate == LS_OFF,
+                     .base = c->model.rope_base,
+                     .factor = c->model.rope_factor,
+                     .low = c->model.rope_low,
+                     .high = c->model.rope_high,
+                     .original_context = c->model.rope_original};
+    if (yarn && usual) r.scale = ls_rope_scale(r.factor);
+    if (r.type == LS_ROPE_LONGROPE && usual) r.scale = ls_longrope_scale(&r);
+    return r;
+}
+
+bool ls_llama_read_divisors(const char *text, int64_t pairs, float *out) {
+    int64_t n = 0;
+    bool good = pairs <= LS_ROPE_PAIRS;
+    char *all = ls_strdup(text), *rest = *text ? all : NULL;
+    for (char *one; good && (one = strsep(&rest, "\n"));) {
+        char *end = NULL;
+        float x = strtof(one, &end);
+        good = n < pairs && *one && !*end && x >= 1e-6f && x <= 1e6f;
+        if (good) out[n++] = x;
+    }
+    free(all);
+    return good && n == pairs;
+}
+
+static const char *list_of(const float *x, int64_t n) {
+    ls_buf text = {0};
+    for (int64_t i = 0; i < n; i++)
+        ls_buf_printf(&text, "%s%.9g", i ? "\n" : "", ls_shortest_f32(x[i]));
+    const char *list = ls_intern(text.data);
+    ls_buf_free(&text);
+    return list;
 }
 
 ls_architecture ls_llama_architecture(const ls_config *c) {
     int64_t heads = c->model.heads, bias = c->model.bias;
-    return (ls_architecture){
+    ls_architecture a = {
         .family = LS_FAMILY_LLAMA,
         .layers = c->model.layers,
         .width = c->model.width,
@@ -43,6 +70,7 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .context = c->model.context,
         .norm_eps = c->model.norm_eps,
         .rope = rotation_of(c),
+        .turned = c->model.rope_dims,
         .no_rope_every = c->model.no_rope_every <= c->model.layers ? c->model.no_rope_every : 0,
         .window = c->model.window,
         .full_every = c->model.window ? c->model.full_attention_every : 0,
@@ -62,6 +90,11 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .tied = c->model.head == LS_HEAD_TIED,
         .bos = LS_TOKEN_NONE,
         .pad = LS_TOKEN_NONE};
+    if (a.turned == a.head_dim) a.turned = 0;
+    const char *const lists[] = {c->model.rope_short, c->model.rope_long};
+    for (int k = 0; a.rope.type == LS_ROPE_LONGROPE && k < LS_NROPE_LISTS; k++)
+        ls_llama_read_divisors(lists[k], ls_architecture_pairs(&a), a.divisors[k]);
+    return a;
 }
 
 /* False: no word of model.bias means it. */
@@ -101,15 +134,23 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     }
     c->model.head = a->tied ? LS_HEAD_TIED : LS_HEAD_OWN;
     c->model.rope_base = r->base;
-    c->model.rope = r->type == LS_ROPE_LLAMA3   ? LS_ROPES_LLAMA3
-                    : r->type == LS_ROPE_YARN   ? LS_ROPES_YARN
-                    : r->type == LS_ROPE_LINEAR ? LS_ROPES_LINEAR
-                                                : LS_ROPES_DEFAULT;
+    c->model.rope = r->type == LS_ROPE_LLAMA3     ? LS_ROPES_LLAMA3
+                    : r->type == LS_ROPE_YARN     ? LS_ROPES_YARN
+                    : r->type == LS_ROPE_LINEAR   ? LS_ROPES_LINEAR
+                    : r->type == LS_ROPE_LONGROPE ? LS_ROPES_LONGROPE
+                                                  : LS_ROPES_DEFAULT;
     if (r->type != LS_ROPE_DEFAULT) c->model.rope_factor = r->factor;
     if (r->type == LS_ROPE_LLAMA3 || r->type == LS_ROPE_YARN) {
         c->model.rope_low = r->low;
         c->model.rope_high = r->high;
         c->model.rope_original = r->original_context;
+    }
+    c->model.rope_dims = a->turned;
+    if (r->type == LS_ROPE_LONGROPE) {
+        c->model.rope_original = r->original_context;
+        c->model.rope_scale = r->scale;
+        c->model.rope_short = list_of(a->divisors[LS_ROPE_SHORT], ls_architecture_pairs(a));
+        c->model.rope_long = list_of(a->divisors[LS_ROPE_LONG], ls_architecture_pairs(a));
     }
     if (r->type == LS_ROPE_YARN) {
         c->model.rope_scale = r->scale;

@@ -154,16 +154,18 @@ static const char *turns_of(ls_onnx_writer *w, const ls_layer *l, const ls_facts
 
 void ls_onnx_write_rope(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
     ls_onnx_graph *g = w->g;
-    int64_t D = f->D, heads = l->C / D;
+    int64_t D = f->D, heads = l->C / f->head;
     const char *x = ls_onnx_read(w, l, 0, rows_of(l->T, l->C));
-    x = ls_onnx_reshape(w, x, (ls_onnx_shape){4, {0, 0, heads, D}});
+    x = ls_onnx_reshape(w, x, (ls_onnx_shape){4, {0, 0, heads, f->head}});
     const char *a = ls_onnx_slice(w, x, 3, 0, D / 2), *b = ls_onnx_slice(w, x, 3, D / 2, D);
     const char *c = turns_of(w, l, f, false), *s = turns_of(w, l, f, true);
     const char *first =
         LS_ONNX_ADD(g, "Sub", LS_ONNX_ADD(g, "Mul", a, c), LS_ONNX_ADD(g, "Mul", b, s));
     const char *second =
         LS_ONNX_ADD(g, "Add", LS_ONNX_ADD(g, "Mul", b, c), LS_ONNX_ADD(g, "Mul", a, s));
-    const char *y = LS_ONNX_ADD(g, "Concat", first, second);
+    const char *rest = f->head > D ? ls_onnx_slice(w, x, 3, D, f->head) : NULL;
+    const char *y = rest ? LS_ONNX_ADD(g, "Concat", first, second, rest)
+                         : LS_ONNX_ADD(g, "Concat", first, second);
     ls_onnx_set_int(g, "axis", -1);
     y = ls_onnx_reshape(w, y, (ls_onnx_shape){3, {0, 0, l->C}});
     ls_onnx_set(w, l, y, rows_of(l->T, l->C));

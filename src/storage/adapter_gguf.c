@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fresh.h"
-#include "networks/family.h"
 #include "storage/run_adapters.h"
 #include "weights/gguf_model.h"
 #include "weights/gguf_write.h"
@@ -130,7 +129,7 @@ static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_wri
         return ls_fail(e, LS_EINVAL,
                        "%s: has DoRA adapters (lora.dora), for which GGUF has no form: use --merge",
                        r->checkpoint);
-    LS_TRY(ls_family_of(&r->config, &x.arch, e));
+    LS_TRY(ls_run_adapters_architecture(r, &x.arch, e));
     ls_fresh f;
     LS_TRY(ls_fresh_begin(to, LS_FRESH_FILE, &f, e));
     ls_status s = write_file(&x, f.at, e);

@@ -14,6 +14,7 @@
 #include "weights/blocks.h"
 #include "weights/gguf.h"
 #include "weights/gguf_model.h"
+#include "weights/weights.h"
 
 typedef struct reading {
     ls_gguf g;
@@ -22,6 +23,10 @@ typedef struct reading {
 
 static ls_status open_file(const ls_config *c, reading *r, ls_error *e) {
     LS_TRY(ls_family_of(c, &r->arch, e));
+    ls_weights w = {0};
+    if (*c->model.from) LS_TRY(ls_weights_open(c->model.from, &w, e));
+    if (*c->model.from && w.arch.family == LS_FAMILY_PHI3) r->arch.family = w.arch.family;
+    ls_weights_close(&w);
     return ls_gguf_open(c->model.adapter, &r->g, e);
 }
 
@@ -80,10 +85,24 @@ static bool is_part(const reading *r, const char *name) {
     return false;
 }
 
+/* Phi-3: an adapter of q, k and v together, or of gate and up. */
+static ls_status check_whole(const reading *r, const char *name, ls_error *e) {
+    ls_name id;
+    for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
+        if (id.rows != id.dims[0] && strncmp(name, id.gguf, strlen(id.gguf)) == 0)
+            return ls_fail(
+                e, LS_EINVAL,
+                "%s: %.80s is of several layers of a model here (%s is one of them), and "
+                "can't be read: merge the adapter into the weights of its base",
+                r->g.path, name, id.name);
+    return LS_OK;
+}
+
 static ls_status take_rank(const reading *r, ls_config *c, ls_error *e) {
     c->lora.rank = 0;
     for (size_t i = 0; i < r->g.ntensors; i++) {
         const ls_gguf_tensor *t = &r->g.tensors[i];
+        LS_TRY(check_whole(r, t->name, e));
         if (!is_part(r, t->name))
             return ls_fail(e, LS_EINVAL,
                            "%s: %.80s is not A or B of a linear layer of this model; adapters "

@@ -153,6 +153,8 @@ ls_status ls_peft_export(const char *from, bool ema, const char *base, const cha
     ls_fresh folder = {0};
     ls_status s = ls_run_adapters_open(from, ema, &x->run, e);
     if (s == LS_OK) x->base = base ? base : base_of(&x->run.config);
+    ls_architecture arch;
+    if (s == LS_OK) s = ls_run_adapters_architecture(&x->run, &arch, e);
     if (s == LS_OK) s = list_tensors(x, e);
     if (s == LS_OK) s = ls_fresh_begin(to, LS_FRESH_DIRECTORY, &folder, e);
     if (s == LS_OK) {

@@ -77,6 +77,8 @@ static ls_status read_tokenizer(ls_run_model *r, ls_error *e) {
 }
 
 static void take_origin(ls_run_model *r, const ls_architecture *a) {
+    /* one that is tuned stays in the family whose files have its name, not in that of its parts */
+    if (a->family == LS_FAMILY_PHI3) r->arch.family = a->family;
     r->arch.bos = a->bos;
     r->arch.pad = a->pad;
     r->arch.neos = a->neos;

@@ -20,6 +20,7 @@ static const struct {
     [LS_FAMILY_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
     [LS_FAMILY_GEMMA3] = {"gemma3_text", "Gemma3ForCausalLM"},
     [LS_FAMILY_SMOLLM3] = {"smollm3", "SmolLM3ForCausalLM"},
+    [LS_FAMILY_PHI3] = {"phi3", "Phi3ForCausalLM"},
 };
 
 const char *ls_family_name(ls_family f) { return families[f].name; }
@@ -74,8 +75,8 @@ ls_token_ids ls_architecture_config_ids(const ls_architecture *a) {
 }
 
 const char *ls_rope_type_name(ls_rope_type t) {
-    static const char *const names[LS_NROPE_TYPES] = {"none", "default", "linear", "llama3",
-                                                      "yarn"};
+    static const char *const names[LS_NROPE_TYPES] = {"none",   "default", "linear",
+                                                      "llama3", "yarn",    "longrope"};
     return names[t];
 }
 
@@ -122,6 +123,27 @@ static ls_status check_sizes(const ls_architecture *a, const char *what, ls_erro
 
 static bool is_positive(double x) { return isfinite(x) && x > 0; }
 
+static ls_status check_longrope(const ls_architecture *a, const char *what, ls_error *e) {
+    const ls_rotation *r = &a->rope;
+    int64_t pairs = ls_architecture_pairs(a);
+    if (pairs > LS_ROPE_PAIRS)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: rope_type longrope turns %lld pairs of a head; at most %d are supported", what,
+            (long long)pairs, LS_ROPE_PAIRS);
+    bool good =
+        r->base > 1 && r->original_context > 1 && (float)r->scale > 0 && (float)r->scale <= 1e6f;
+    for (int k = 0; k < LS_NROPE_LISTS; k++)
+        for (int64_t i = 0; i < pairs; i++)
+            good = good && a->divisors[k][i] >= 1e-6f && a->divisors[k][i] <= 1e6f;
+    if (good) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: rope_type longrope needs numbers from 1e-6 to 1e6 in short_factor and "
+                   "long_factor, an attention_factor from 0 to 1e6, rope_theta above 1 and "
+                   "original_max_position_embeddings above 1",
+                   what);
+}
+
 static ls_status check_rope(const ls_architecture *a, const char *what, ls_error *e) {
     const ls_rotation *r = &a->rope;
     if (r->type == LS_ROPE_NONE) return LS_OK;
@@ -155,7 +177,12 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
                        "from 0 to 1e6, rope_theta above 1 and original_max_position_embeddings "
                        "above 0",
                        what);
-    return LS_OK;
+    if (a->turned < 0 || a->turned % 2 || a->turned > a->head_dim)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: the rotation turns %lld of a head's %lld elements; it must be an even "
+                       "number of them",
+                       what, (long long)a->turned, (long long)a->head_dim);
+    return r->type == LS_ROPE_LONGROPE ? check_longrope(a, what, e) : LS_OK;
 }
 
 static ls_status check_experts(const ls_architecture *a, const char *what, ls_error *e) {
@@ -179,7 +206,7 @@ static ls_status check_experts(const ls_architecture *a, const char *what, ls_er
 static ls_status check_family(const ls_architecture *a, const char *what, ls_error *e) {
     bool gpt2 = a->family == LS_FAMILY_GPT2, qwen2 = a->family == LS_FAMILY_QWEN2;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
-    bool gemma = a->family == LS_FAMILY_GEMMA3;
+    bool gemma = a->family == LS_FAMILY_GEMMA3, phi = a->family == LS_FAMILY_PHI3;
     bool smollm = a->family == LS_FAMILY_SMOLLM3, llama = a->family == LS_FAMILY_LLAMA || smollm;
     bool free_bias = llama || qwen3 || gemma;
     bool qkv = gpt2 || qwen2 || (free_bias && a->qkv_bias);
@@ -197,7 +224,14 @@ static ls_status check_family(const ls_architecture *a, const char *what, ls_err
     if (gpt2 != (a->rope.type == LS_ROPE_NONE))
         return ls_fail(e, LS_EINVAL, "%s: the family %s has %s rotation", what,
                        ls_family_name(a->family), gpt2 ? "no" : "a");
-    if (gpt2 && (a->kv_heads != a->heads || a->heads * a->head_dim != a->width))
+    if (!phi && (a->turned || a->rope.type == LS_ROPE_LONGROPE))
+        return ls_fail(
+            e, LS_EINVAL, "%s: the family %s has no rotation %s", what, ls_family_name(a->family),
+            a->turned ? "of a part of a head (partial_rotary_factor)" : "of rope_type longrope");
+    if (phi && a->rope.type != LS_ROPE_DEFAULT && a->rope.type != LS_ROPE_LONGROPE)
+        return ls_fail(e, LS_EINVAL, "%s: the family %s has no rotation of rope_type %s", what,
+                       ls_family_name(a->family), ls_rope_type_name(a->rope.type));
+    if ((gpt2 && a->kv_heads != a->heads) || ((gpt2 || phi) && a->heads * a->head_dim != a->width))
         return ls_fail(e, LS_EINVAL,
                        "%s: %lld heads of %lld elements don't make up a width of %lld", what,
                        (long long)a->heads, (long long)a->head_dim, (long long)a->width);
@@ -264,6 +298,7 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         {"experts of a token", a->experts_per_token, b->experts_per_token},
         {"weights of experts with the sum 1", a->norm_topk, b->norm_topk},
         {"tied embedding", a->tied, b->tied},
+        {"elements of a head that are turned", a->turned, b->turned},
         {"original context of the rotation", a->rope.original_context, b->rope.original_context},
         {"exact bounds of the rotation", a->rope.exact, b->rope.exact}};
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
@@ -286,6 +321,12 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         if (!near(reals[i].a, reals[i].b))
             return ls_format("%s: %.9g, not %.9g", reals[i].name, reals[i].a, reals[i].b);
+    for (int k = 0; k < LS_NROPE_LISTS; k++)
+        for (int i = 0; i < LS_ROPE_PAIRS; i++)
+            if (!near((double)a->divisors[k][i], (double)b->divisors[k][i]))
+                return ls_format("%s of the rotation: element %d is %.9g, not %.9g",
+                                 k == LS_ROPE_LONG ? "long_factor" : "short_factor", i,
+                                 (double)a->divisors[k][i], (double)b->divisors[k][i]);
     return NULL;
 }
 
@@ -304,6 +345,7 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
     if (a->full_every) ls_buf_printf(out, ", %.9g with a window", a->local_base);
     if (a->rope.type > LS_ROPE_DEFAULT)
         ls_buf_printf(out, " (%s, factor %.9g)", ls_rope_type_name(a->rope.type), a->rope.factor);
+    if (a->turned) ls_buf_printf(out, " of %lld elements of a head", (long long)a->turned);
     if (a->no_rope_every)
         ls_buf_printf(out, ", none in 1 of %lld layers", (long long)a->no_rope_every);
     ls_buf_printf(out, ", epsilon %.9g, %s embedding", a->norm_eps, a->tied ? "tied" : "untied");
@@ -346,6 +388,20 @@ double ls_rope_divisor(const ls_rotation *r, int64_t head_dim, int64_t i) {
 }
 
 double ls_rope_scale(double factor) { return factor > 1 ? 0.1 * ls_math_log(factor) + 1 : 1; }
+
+double ls_longrope_scale(const ls_rotation *r) {
+    if (!(r->factor > 1 && r->original_context > 1)) return 1;
+    return sqrt(1 + ls_math_log(r->factor) / ls_math_log((double)r->original_context));
+}
+
+int64_t ls_architecture_pairs(const ls_architecture *a) {
+    return (a->turned ? a->turned : a->head_dim) / 2;
+}
+
+const float *ls_architecture_divisors(const ls_architecture *a) {
+    if (a->rope.type != LS_ROPE_LONGROPE) return NULL;
+    return a->divisors[a->context > a->rope.original_context ? LS_ROPE_LONG : LS_ROPE_SHORT];
+}
 
 int64_t ls_architecture_positions(const ls_architecture *a) {
     double stretched = (double)a->rope.original_context * a->rope.factor;

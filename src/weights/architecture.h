@@ -14,6 +14,7 @@
  *     x += norm(o(attention(rope(norm(q(y))), rope(norm(k(y))), v(y))))  with y = RMS norm of x
  *     x += norm(down(gelu(gate(y)) * up(y)))                             with y = RMS norm of x
  * with GELU in its tanh form; its norms multiply by 1 + their weights.
+ * Phi-3: the rotation may turn the first elements of a head alone.
  * GPT-2: learned positions, layer norms, one product for q, k and v, GELU in its tanh form, biases
  * everywhere.
  */
@@ -35,30 +36,37 @@ typedef enum ls_family {
     LS_FAMILY_QWEN3_MOE,
     LS_FAMILY_GEMMA3,
     LS_FAMILY_SMOLLM3,
+    LS_FAMILY_PHI3,
     LS_NFAMILIES
 } ls_family;
 
-/* Positions turn pairs of elements (i, i + head_dim / 2) of q and k by position * f[i], with
- * f[i] = base^(-2 i / head_dim), divided by ls_rope_divisor(). */
+/* Positions turn pairs of elements (i, i + D / 2) of q and k by position * f[i], with
+ * f[i] = base^(-2 i / D), divided by ls_rope_divisor(), for D = head_dim, or `turned`. longrope:
+ * f[i] is divided by an element of one of two lists (`divisors`). */
 typedef enum ls_rope_type {
     LS_ROPE_NONE, /* GPT-2, and some layers of SmolLM3 */
     LS_ROPE_DEFAULT,
     LS_ROPE_LINEAR,
     LS_ROPE_LLAMA3,
     LS_ROPE_YARN,
+    LS_ROPE_LONGROPE, /* of Phi-3 */
     LS_NROPE_TYPES
 } ls_rope_type;
 
 typedef struct ls_rotation {
     ls_rope_type type;
     double base;
-    double factor;            /* linear, llama3, yarn */
+    double factor;            /* all but default */
     double low, high;         /* llama3: low_freq_factor < high_freq_factor; yarn: beta_slow,
                                * beta_fast */
-    int64_t original_context; /* llama3, yarn: original_max_position_embeddings */
-    double scale;             /* yarn: attention_factor, which multiplies cosines and sines */
+    int64_t original_context; /* llama3, yarn, longrope: original_max_position_embeddings */
+    double scale;             /* yarn, longrope: attention_factor, which multiplies cosines and
+                               * sines */
     bool exact;               /* yarn: "truncate" is false */
 } ls_rotation;
+
+/* longrope: the list of contexts up to the original one, and that of longer ones. */
+enum { LS_ROPE_SHORT, LS_ROPE_LONG, LS_NROPE_LISTS, LS_ROPE_PAIRS = 64 };
 
 enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1, LS_EXPERTS_IN_A_MODEL = 128 };
 
@@ -81,6 +89,8 @@ typedef struct ls_architecture {
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
     double norm_eps;
     ls_rotation rope;
+    int64_t turned; /* the rotation turns so many elements of a head, the first ones; 0: all */
+    float divisors[LS_NROPE_LISTS][LS_ROPE_PAIRS]; /* longrope: of each pair; else 0 */
     int64_t no_rope_every; /* each n-th layer has no rotation; 0: all have it */
     int64_t window;        /* positions that a query sees, its own among them; 0: all */
     /* With a window: each n-th layer attends to all positions; the rotation of the others is the
@@ -150,6 +160,13 @@ double ls_rope_kept(const ls_rotation *, int64_t head_dim, int64_t i);
 double ls_rope_divisor(const ls_rotation *, int64_t head_dim, int64_t i);
 /* yarn's `scale` where a config has none. */
 double ls_rope_scale(double factor);
+/* longrope's `scale` where a config has none: the root of 1 + ln(factor) / ln(original_context). */
+double ls_longrope_scale(const ls_rotation *);
+/* Pairs that the rotation turns in each head. */
+int64_t ls_architecture_pairs(const ls_architecture *);
+/* longrope: the list [pairs] of a model whose context is that of the architecture, however short a
+ * text is. NULL: of another rotation. */
+const float *ls_architecture_divisors(const ls_architecture *);
 /* The most positions: more than `context` where yarn stretches the original one beyond it, as where
  * it was added to a published config. */
 int64_t ls_architecture_positions(const ls_architecture *);

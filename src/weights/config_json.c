@@ -1,6 +1,6 @@
 /* config_json.c - see config_json.h.
  *
- * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gemma3,smollm3,gpt2}.py,
+ * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gemma3,smollm3,phi3,gpt2}.py,
  * configuration_utils.py and modeling_rope_utils.py of transformers 4 and 5.
  */
 #include "weights/config_json.h"
@@ -157,10 +157,13 @@ static const defaults of_family[LS_NFAMILIES] = {
                           .head_dim = 256,
                           .window = 4096},
     [LS_FAMILY_SMOLLM3] = {.context = 32768, .norm_eps = 1e-6, .rope_base = 2e6, .kv_heads = 4},
+    [LS_FAMILY_PHI3] = {.context = 4096, .norm_eps = 1e-5, .rope_base = 1e4},
 };
 
 /* Of SmolLM3: the layers up to one without a rotation. */
 enum { NO_ROPE_EVERY = 4 };
+/* Of Phi-3: original_max_position_embeddings. */
+enum { PHI_ORIGINAL = 4096 };
 /* Of Gemma 3: the base of the rotation in layers with a window, the layers from one that sees all
  * positions to the next, the square of what divides scores. */
 static const double local_base = 1e4;
@@ -173,7 +176,7 @@ static ls_status rope_type_of(reader *r, ls_rope_type *t_p) {
     const char *name = ls_json_text(v ? v : old);
     if (v && old && (!name || !ls_json_text(old) || strcmp(name, ls_json_text(old)) != 0))
         return fail_value(r, "type", "it differs from rope_type");
-    for (int i = LS_ROPE_DEFAULT; name && i < LS_NROPE_TYPES; i++)
+    for (int i = LS_ROPE_DEFAULT; name && i < LS_ROPE_LONGROPE; i++)
         if (strcmp(name, ls_rope_type_name((ls_rope_type)i)) == 0) {
             *t_p = (ls_rope_type)i;
             return LS_OK;
@@ -286,6 +289,135 @@ static ls_status read_gemma_rope(reader *r, ls_rotation *rope, double *local_p) 
     *local_p = local.base;
     return read_rope(r, of_family[LS_FAMILY_GEMMA3].rope_base,
                      parted ? ls_json_get(both, full) : both, rope);
+}
+
+/* ---- the rotation of Phi-3 ---- */
+
+/* The part of a head that is turned; *part_p: what another place of the file says, or 0. */
+static ls_status take_part(reader *r, double *part_p) {
+    static const char key[] = "partial_rotary_factor";
+    double part = 0;
+    if (!take(r, key)) return LS_OK;
+    LS_TRY(take_number(r, key, &part));
+    if (!(part > 0 && part <= 1)) return fail_value(r, key, "it must be above 0 and at most 1");
+    if (*part_p != 0 && part != *part_p)
+        return fail_value(r, key, "it differs from the other one of the file");
+    *part_p = part;
+    return LS_OK;
+}
+
+static ls_status take_divisors(reader *r, const char *key, int64_t pairs, float *out) {
+    const ls_json *list = take(r, key);
+    double x = 0;
+    bool good =
+        ls_json_is_array(list) && (int64_t)ls_json_count(list) == pairs && pairs <= LS_ROPE_PAIRS;
+    for (int64_t i = 0; good && i < pairs; i++) {
+        good = ls_json_number(ls_json_at(list, (size_t)i), &x);
+        out[i] = (float)x;
+    }
+    if (good) return LS_OK;
+    return ls_fail(r->e, LS_EINVAL, "%s: %s must be a list of %lld numbers (at most %d)", r->what,
+                   key, (long long)pairs, LS_ROPE_PAIRS);
+}
+
+/* "su" is what the first versions call longrope. Their "yarn" had another scale than that of later
+ * ones. */
+static ls_status phi_type_of(reader *r, ls_rope_type *t_p) {
+    const ls_json *v = take(r, "rope_type"), *old = take(r, "type");
+    const char *name = ls_json_text(v ? v : old);
+    if (v && old && (!name || !ls_json_text(old) || strcmp(name, ls_json_text(old)) != 0))
+        return fail_value(r, "type", "it differs from rope_type");
+    bool longrope = name && (strcmp(name, "longrope") == 0 || strcmp(name, "su") == 0);
+    if (!longrope && (v || old) && !(name && strcmp(name, "default") == 0))
+        return fail_value(r, v ? "rope_type" : "type",
+                          "default and longrope (su) are supported in the family phi3");
+    *t_p = longrope ? LS_ROPE_LONGROPE : LS_ROPE_DEFAULT;
+    return LS_OK;
+}
+
+static void set_turned(ls_architecture *a, double part) {
+    int64_t turned = (int64_t)((double)a->head_dim * part);
+    a->turned = turned == a->head_dim ? 0 : turned;
+}
+
+static ls_status take_longrope(reader *r, ls_architecture *a) {
+    ls_rotation *rope = &a->rope;
+    int64_t pairs = ls_architecture_pairs(a), original = rope->original_context;
+    LS_TRY(take_divisors(r, "short_factor", pairs, a->divisors[LS_ROPE_SHORT]));
+    LS_TRY(take_divisors(r, "long_factor", pairs, a->divisors[LS_ROPE_LONG]));
+    LS_TRY(take_size_if(r, "original_max_position_embeddings", &original));
+    if (original != rope->original_context)
+        return fail_value(r, "original_max_position_embeddings",
+                          "it differs from that of the whole, which is 4096 where it is left out");
+    if (original < 2) return fail_value(r, "original_max_position_embeddings", "it is too small");
+    rope->factor = (double)a->context / (double)original;
+    if (take(r, "factor")) LS_TRY(take_number(r, "factor", &rope->factor));
+    rope->scale = ls_longrope_scale(rope);
+    return take(r, "attention_factor") ? take_number(r, "attention_factor", &rope->scale) : LS_OK;
+}
+
+/* rope_scaling or rope_parameters. */
+static ls_status read_phi_object(const reader *outer, const char *key, double *part_p,
+                                 ls_architecture *a) {
+    char *what = ls_format("%s: %s", outer->what, key);
+    reader r = {.o = ls_json_get(outer->o, key), .what = what, .e = outer->e};
+    ls_status s = LS_OK;
+    if (!ls_json_is_object(r.o)) s = ls_fail(r.e, LS_EINVAL, "%s must be an object", what);
+    if (s == LS_OK) s = phi_type_of(&r, &a->rope.type);
+    if (s == LS_OK && take(&r, "rope_theta")) s = take_number(&r, "rope_theta", &a->rope.base);
+    if (s == LS_OK) s = take_part(&r, part_p);
+    if (s == LS_OK) set_turned(a, *part_p != 0 ? *part_p : 1);
+    if (s == LS_OK && a->rope.type == LS_ROPE_LONGROPE) s = take_longrope(&r, a);
+    if (s == LS_OK) take(&r, "original_max_position_embeddings");
+    if (s == LS_OK) s = refuse_unknown(&r, "the rotation");
+    free(what);
+    if (a->rope.type == LS_ROPE_DEFAULT) a->rope.original_context = 0;
+    return s;
+}
+
+static ls_status read_phi_rope(reader *r, ls_architecture *a) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    const ls_json *theta = take(r, "rope_theta");
+    double part = 0;
+    bool has = false;
+    a->rope = (ls_rotation){.type = LS_ROPE_DEFAULT,
+                            .base = of_family[a->family].rope_base,
+                            .original_context = PHI_ORIGINAL};
+    LS_TRY(take_size_if(r, "original_max_position_embeddings", &a->rope.original_context));
+    if (theta) LS_TRY(take_number(r, "rope_theta", &a->rope.base));
+    LS_TRY(take_part(r, &part));
+    ls_architecture is = *a;
+    for (int i = 0; i < 2; i++) {
+        ls_architecture x = *a;
+        if (!take(r, keys[i])) continue;
+        LS_TRY(read_phi_object(r, keys[i], &part, &x));
+        if ((theta && x.rope.base != a->rope.base) ||
+            (has && (!same_rope(&x.rope, &is.rope) ||
+                     memcmp(x.divisors, is.divisors, sizeof x.divisors) != 0)))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: rope_parameters differs from rope_theta and rope_scaling", r->what);
+        is = x;
+        has = true;
+    }
+    if (!has) is.rope.original_context = 0;
+    set_turned(&is, part != 0 ? part : 1);
+    if (part != 0 && is.turned < 2 && (double)a->head_dim * part < 2)
+        return fail_value(r, "partial_rotary_factor", "it turns no pair of a head's elements");
+    *a = is;
+    return LS_OK;
+}
+
+static ls_status read_phi(reader *r, ls_architecture *a) {
+    LS_TRY(expect_bool(r, "attention_bias", false));
+    LS_TRY(expect_bool(r, "mlp_bias", false));
+    LS_TRY(expect_bool(r, "lm_head_bias", false));
+    LS_TRY(expect_one(r, "full_attn_mod"));
+    LS_TRY(expect_one(r, "interpolate_factor"));
+    take(r, "auto_map"); /* programs that compute the same */
+    LS_TRY(take_size_if(r, "sliding_window", &a->window));
+    if (take(r, "sliding_window") && a->window < 1)
+        return fail_value(r, "sliding_window", "it must be null or above 0");
+    return read_phi_rope(r, a);
 }
 
 /* no_rope_layers has 0 for each layer without a rotation, and else 1; without it each n-th layer
@@ -534,8 +666,8 @@ static ls_status read_family(reader *r, ls_architecture *a) {
                           "gemma3_text (270M, 1B); a GGUF file has the text's part of this one");
     if (!ls_json_text(type) || !ls_family_named(ls_json_text(type), &a->family))
         return fail_value(r, "model_type",
-                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma3_text, smollm3 "
-                          "and gpt2 are supported");
+                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma3_text, smollm3, "
+                          "phi3 and gpt2 are supported");
     const ls_json *classes = take(r, "architectures");
     if (!classes || ls_json_count(classes) == 0) return LS_OK;
     const char *class = ls_json_text(ls_json_at(classes, 0)), *want = ls_family_class(a->family);
@@ -621,7 +753,7 @@ static ls_status read_gemma(reader *r, ls_architecture *a) {
 
 static ls_status read_llama(reader *r, ls_architecture *a) {
     bool smollm = a->family == LS_FAMILY_SMOLLM3, gemma = a->family == LS_FAMILY_GEMMA3;
-    bool llama = a->family == LS_FAMILY_LLAMA;
+    bool llama = a->family == LS_FAMILY_LLAMA, phi = a->family == LS_FAMILY_PHI3;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool bias = false;
     const defaults *of = &of_family[a->family];
@@ -636,7 +768,8 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     if (take(r, "rms_norm_eps")) LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
     LS_TRY(expect_text(r, "hidden_act", gemma ? "gelu_pytorch_tanh" : "silu"));
     /* null stands for as many as heads */
-    a->kv_heads = ls_json_get(r->o, "num_key_value_heads") || llama ? a->heads : of->kv_heads;
+    a->kv_heads =
+        ls_json_get(r->o, "num_key_value_heads") || llama || phi ? a->heads : of->kv_heads;
     LS_TRY(take_size_if(r, "num_key_value_heads", &a->kv_heads));
     a->head_dim = of->head_dim;
     if (!take(r, "head_dim") && !a->head_dim) {
@@ -653,6 +786,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     a->qk_norm = qwen3 || gemma;
     LS_TRY(expect_bool(r, "rope_interleaved", false));
     LS_TRY(expect_bool(r, "use_mrope", false));
+    if (phi) return read_phi(r, a);
     LS_TRY(expect_one(r, "partial_rotary_factor"));
     if (gemma) return read_gemma(r, a);
     LS_TRY(read_rope(r, of->rope_base, take(r, "rope_parameters"), &a->rope));
@@ -690,12 +824,12 @@ static void set_defaults(ls_architecture *a) {
     bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL ||
                  a->family == LS_FAMILY_MIXTRAL;
     bool gpt2 = a->family == LS_FAMILY_GPT2, gemma = a->family == LS_FAMILY_GEMMA3;
-    bool smollm = a->family == LS_FAMILY_SMOLLM3;
+    bool smollm = a->family == LS_FAMILY_SMOLLM3, phi = a->family == LS_FAMILY_PHI3;
     a->tied = gpt2 || gemma || smollm;
-    a->pad = gemma ? 0 : smollm ? 128004 : LS_TOKEN_NONE;
-    a->bos = llama ? 1 : gpt2 ? 50256 : gemma ? 2 : smollm ? 128000 : LS_TOKEN_NONE;
-    a->eos[0] = llama ? 2 : gemma ? 1 : smollm ? 128001 : 50256;
-    a->neos = llama || gpt2 || gemma || smollm;
+    a->pad = gemma ? 0 : smollm ? 128004 : phi ? 32000 : LS_TOKEN_NONE;
+    a->bos = llama || phi ? 1 : gpt2 ? 50256 : gemma ? 2 : smollm ? 128000 : LS_TOKEN_NONE;
+    a->eos[0] = llama ? 2 : gemma ? 1 : smollm ? 128001 : phi ? 32000 : 50256;
+    a->neos = llama || gpt2 || gemma || smollm || phi;
     a->router_aux_loss = ls_family_has_experts(a->family) ? 0.001 : 0;
 }
 

@@ -1,6 +1,8 @@
 /* config_json_write.c - writes config.json and generation_config.json; see config_json.h. */
 #include "weights/config_json.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void set_rope_numbers(ls_json *o, const ls_rotation *r) {
@@ -33,6 +35,62 @@ static void set_rope(ls_json *o, const ls_rotation *r) {
     }
     ls_json_set_number(o, "rope_theta", r->base);
     ls_json_set(o, "rope_scaling", scaling);
+}
+
+/* ---- the rotation of Phi-3 ---- */
+
+/* What transformers multiplies the width of a head with, and rounds down. Files have 9 digits. */
+static double part_of(const ls_architecture *a) {
+    const double width = (double)a->head_dim;
+    char text[32];
+    if (!a->turned) return 1;
+    snprintf(text, sizeof text, "%.9g", (double)a->turned / width);
+    double part = strtod(text, NULL);
+    return (int64_t)(width * part) == a->turned ? part : part + 1e-8;
+}
+
+static void set_divisors(ls_json *o, const ls_architecture *a) {
+    static const char *const keys[] = {
+        [LS_ROPE_SHORT] = "short_factor", [LS_ROPE_LONG] = "long_factor"};
+    for (int k = 0; k < LS_NROPE_LISTS; k++) {
+        ls_json *list = ls_json_new_array();
+        for (int64_t i = 0; i < ls_architecture_pairs(a); i++)
+            ls_json_push(list, ls_json_new_number(ls_shortest_f32(a->divisors[k][i])));
+        ls_json_set(o, keys[k], list);
+    }
+}
+
+/* The lists, and the numbers that are others than those which follow from the contexts: older
+ * programs take no more than three keys in rope_scaling. */
+static void set_longrope(ls_json *o, const ls_architecture *a) {
+    const ls_rotation *r = &a->rope;
+    double usual = (double)a->context / (double)r->original_context;
+    set_divisors(o, a);
+    if ((float)r->factor != (float)usual) ls_json_set_number(o, "factor", r->factor);
+    if ((float)r->scale != (float)ls_longrope_scale(r))
+        ls_json_set_number(o, "attention_factor", r->scale);
+}
+
+static void set_phi_rope(ls_json *o, const ls_architecture *a) {
+    const ls_rotation *r = &a->rope;
+    ls_json *parameters = ls_json_new_object(), *scaling = ls_json_new_null();
+    int64_t original = r->original_context ? r->original_context : a->context;
+    ls_json_set_number(parameters, "rope_theta", r->base);
+    ls_json_set_text(parameters, "rope_type", ls_rope_type_name(r->type));
+    ls_json_set_number(parameters, "partial_rotary_factor", part_of(a));
+    if (r->type == LS_ROPE_LONGROPE) {
+        ls_json_free(scaling);
+        scaling = ls_json_new_object();
+        ls_json_set_text(scaling, "type", ls_rope_type_name(r->type));
+        set_longrope(scaling, a);
+        set_longrope(parameters, a);
+        ls_json_set_integer(parameters, "original_max_position_embeddings", original);
+    }
+    ls_json_set_number(o, "rope_theta", r->base);
+    ls_json_set_number(o, "partial_rotary_factor", part_of(a));
+    ls_json_set_integer(o, "original_max_position_embeddings", original);
+    ls_json_set(o, "rope_scaling", scaling);
+    ls_json_set(o, "rope_parameters", parameters);
 }
 
 static void set_id(ls_json *o, const char *key, int64_t id) {
@@ -117,6 +175,12 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
     if (llama || a->qk_norm) ls_json_set_bool(o, "attention_bias", a->qkv_bias);
     if (llama) ls_json_set_bool(o, "mlp_bias", a->mlp_bias);
     if (a->experts) set_experts(o, a);
+    if (a->family == LS_FAMILY_PHI3) {
+        set_phi_rope(o, a);
+        ls_json_set(o, "sliding_window",
+                    a->window ? ls_json_new_integer(a->window) : ls_json_new_null());
+        return;
+    }
     set_rope(o, &a->rope);
     if (a->gemma) {
         set_gemma(o, a);

@@ -127,8 +127,8 @@ static ls_status read_family(reader *r, ls_architecture *a) {
     ls_gguf_text_at(v, 0, &name);
     return ls_fail(
         r->e, LS_EINVAL,
-        "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe, gemma3, smollm3 "
-        "and gpt2 are supported",
+        "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe, gemma3, smollm3, "
+        "phi3 and gpt2 are supported",
         r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
 }
 
@@ -144,6 +144,10 @@ static ls_status refuse_unknown(const reader *r) {
                            r->g->path, v->key);
     }
     return LS_OK;
+}
+
+static bool has_tensor(const reader *r, const char *name) {
+    return ls_gguf_find_tensor(r->g, name) != NULL;
 }
 
 /* ---- rotation ---- */
@@ -198,6 +202,67 @@ static ls_status read_yarn(reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+bool ls_gguf_is_rotation(const char *name) {
+    return strcmp(name, LS_GGUF_DIVISORS) == 0 || strcmp(name, LS_GGUF_SHORT) == 0 ||
+           strcmp(name, LS_GGUF_LONG) == 0;
+}
+
+static ls_status read_list(const reader *r, const char *name, int64_t n, float *out) {
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(r->g, name);
+    if (!t || t->type != 0 || t->count != n || n > LS_ROPE_PAIRS)
+        return ls_fail(r->e, LS_EINVAL, "%s: tensor '%s' must be F32 [%lld] (at most %d)",
+                       r->g->path, name, (long long)n, LS_ROPE_PAIRS);
+    memcpy(out, t->data, (size_t)n * sizeof *out);
+    return LS_OK;
+}
+
+/* Phi-3: longrope where the file has its two lists, else the default rotation. */
+static ls_status read_phi_rope(reader *r, ls_architecture *a) {
+    ls_rotation *rope = &a->rope;
+    int64_t turned = a->head_dim, original = a->context;
+    bool lists = has_tensor(r, LS_GGUF_SHORT) || has_tensor(r, LS_GGUF_LONG);
+    *rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = 10000, .scale = 1};
+    LS_TRY(take_number_if(r, "rope.freq_base", &rope->base));
+    LS_TRY(take_size_if(r, "rope.dimension_count", &turned));
+    LS_TRY(take_size_if(r, "rope.scaling.original_context_length", &original));
+    LS_TRY(take_number_if(r, "rope.scaling.attn_factor", &rope->scale));
+    if (turned < 2 || turned > a->head_dim)
+        return ls_fail(r->e, LS_EINVAL, "%s: phi3.rope.dimension_count is %lld, of heads of %lld",
+                       r->g->path, (long long)turned, (long long)a->head_dim);
+    if (original < 1)
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: phi3.rope.scaling.original_context_length is %lld; it must be above 0",
+                       r->g->path, (long long)original);
+    if (has_tensor(r, LS_GGUF_DIVISORS))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: tensor '" LS_GGUF_DIVISORS
+                       "' is not supported in a model of the family phi3",
+                       r->g->path);
+    a->turned = turned == a->head_dim ? 0 : turned;
+    if (!lists && rope->scale != 1)
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: phi3.rope.scaling.attn_factor is %g, but there is no tensor "
+                       "'" LS_GGUF_SHORT "'",
+                       r->g->path, rope->scale);
+    rope->scale = lists ? rope->scale : 0;
+    if (!lists) return LS_OK;
+    rope->type = LS_ROPE_LONGROPE;
+    rope->original_context = original;
+    rope->factor = (double)a->context / (double)original;
+    if ((float)rope->scale == (float)ls_longrope_scale(rope)) /* f32 in the file */
+        rope->scale = ls_longrope_scale(rope);
+    LS_TRY(read_list(r, LS_GGUF_SHORT, ls_architecture_pairs(a), a->divisors[LS_ROPE_SHORT]));
+    return read_list(r, LS_GGUF_LONG, ls_architecture_pairs(a), a->divisors[LS_ROPE_LONG]);
+}
+
+/* llama.cpp reads the window of a file, and computes without one; transformers computes it. */
+static ls_status read_phi(reader *r, ls_architecture *a) {
+    LS_TRY(take_size_if(r, "attention.sliding_window", &a->window));
+    if (!take(r, "attention.sliding_window"))
+        ls_log("%s: has no phi3.attention.sliding_window: computing without a window", r->g->path);
+    return read_phi_rope(r, a);
+}
+
 static ls_status read_rope(reader *r, ls_architecture *a) {
     double factor = 0, old = 0;
     a->rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = 10000}; /* llama.cpp's default */
@@ -229,10 +294,6 @@ static ls_status read_rope(reader *r, ls_architecture *a) {
 }
 
 /* ---- the whole ---- */
-
-static bool has_tensor(const reader *r, const char *name) {
-    return ls_gguf_find_tensor(r->g, name) != NULL;
-}
 
 static ls_status read_token(const reader *r, const char *key, int64_t *id_p) {
     const ls_gguf_value *v = ls_gguf_find(r->g, key);
@@ -372,7 +433,9 @@ static ls_status refuse_kinds(reader *r) {
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not supported", r->g->path, layout->key);
     if (causal && (!ls_gguf_bool(causal, 0, &yes) || !yes))
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not true", r->g->path, causal->key);
-    if (strcmp(r->prefix, ls_gguf_family_name(LS_FAMILY_GEMMA3)) == 0) return LS_OK;
+    if (strcmp(r->prefix, ls_gguf_family_name(LS_FAMILY_GEMMA3)) == 0 ||
+        strcmp(r->prefix, ls_gguf_family_name(LS_FAMILY_PHI3)) == 0)
+        return LS_OK;
     return expect_size(r, "attention.sliding_window", 0, "llama.cpp has no window here");
 }
 
@@ -402,7 +465,9 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     LS_TRY(refuse_kinds(&r));
     LS_TRY(read_vocab(&r, &a));
     bool gpt2 = a.family == LS_FAMILY_GPT2, gemma = a.family == LS_FAMILY_GEMMA3;
-    if (!gpt2) LS_TRY(read_rope(&r, &a));
+    bool phi = a.family == LS_FAMILY_PHI3;
+    if (!gpt2 && !phi) LS_TRY(read_rope(&r, &a));
+    if (phi) LS_TRY(read_phi(&r, &a));
     if (gemma) LS_TRY(read_gemma(&r, &a));
     if (a.family == LS_FAMILY_SMOLLM3) LS_TRY(read_smollm(&r, &a));
     a.qkv_bias = gpt2 || has_tensor(&r, "blk.0.attn_q.bias");
@@ -444,9 +509,13 @@ static uint32_t file_type(ls_block_type type) {
 
 static void put_rope(ls_gguf_writer *w, const char *prefix, const ls_architecture *a) {
     char key[KEY];
-    put_size(w, prefix, "rope.dimension_count", a->head_dim);
+    put_size(w, prefix, "rope.dimension_count", a->turned ? a->turned : a->head_dim);
     put_number(w, prefix, "rope.freq_base", a->rope.base);
     const ls_rotation *r = &a->rope;
+    if (a->family == LS_FAMILY_PHI3)
+        put_size(w, prefix, "rope.scaling.original_context_length",
+                 r->original_context ? r->original_context : a->context);
+    if (r->type == LS_ROPE_LONGROPE) put_number(w, prefix, "rope.scaling.attn_factor", r->scale);
     if (r->type != LS_ROPE_LINEAR && r->type != LS_ROPE_YARN) return;
     snprintf(key, sizeof key, "%s.rope.scaling.type", prefix);
     ls_gguf_put_text(w, key, ls_rope_type_name(r->type));
@@ -487,8 +556,13 @@ static void put_generation(ls_gguf_writer *w, const ls_generation *g) {
 /* GGUF has no key for a window of these families; in a context of its length it changes nothing.
  * llama.cpp's server takes no more positions than the context. */
 static int64_t context_of(const ls_architecture *a) {
+    bool phi = a->family == LS_FAMILY_PHI3;
     bool fits = a->gemma || !a->window || a->window >= a->context;
-    if (fits) return ls_architecture_positions(a);
+    if (phi && !fits)
+        ls_log("llama.cpp computes this family without the window of %lld positions: its texts "
+               "that are longer differ",
+               (long long)a->window);
+    if (fits || phi) return ls_architecture_positions(a);
     ls_log(
         "GGUF has no key for the window of %lld positions: the context is written as %lld instead "
         "of %lld",
@@ -521,6 +595,7 @@ void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_bl
         put_rope(w, p, a);
     }
     if (a->gemma) put_gemma(w, p, a);
+    if (a->family == LS_FAMILY_PHI3) put_size(w, p, "attention.sliding_window", a->window);
     put_number(w, p, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
                a->norm_eps);
     put_tokens(w, a);
@@ -577,8 +652,13 @@ ls_status ls_gguf_check(const ls_architecture *a, ls_error *e) {
 }
 
 int64_t ls_gguf_put_divisors(ls_gguf_writer *w, const ls_architecture *a) {
+    int64_t n = ls_architecture_pairs(a);
+    if (a->rope.type == LS_ROPE_LONGROPE) {
+        ls_gguf_put_tensor(w, LS_GGUF_SHORT, LS_BLOCK_F32, 1, &n);
+        ls_gguf_put_tensor(w, LS_GGUF_LONG, LS_BLOCK_F32, 1, &n);
+        return n;
+    }
     if (a->rope.type != LS_ROPE_LLAMA3) return 0;
-    int64_t n = a->head_dim / 2;
     ls_gguf_put_tensor(w, LS_GGUF_DIVISORS, LS_BLOCK_F32, 1, &n);
     return n;
 }

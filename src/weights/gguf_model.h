@@ -17,6 +17,9 @@
 #include "weights/gguf_write.h"
 
 #define LS_GGUF_DIVISORS "rope_freqs.weight"
+/* longrope's lists [pairs], f32: that of contexts up to the original one, and of longer ones. */
+#define LS_GGUF_SHORT "rope_factors_short.weight"
+#define LS_GGUF_LONG  "rope_factors_long.weight"
 /* A key of ours: the elements of all tensors of LS_ROWS_PLUS_ONE, one after the other, in f32, in
  * which 1 + an element has fewer bits of it. */
 #define LS_GGUF_NORMS "lockstep.norms"
@@ -27,7 +30,7 @@ ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_er
 
 /* Appends general.* and the architecture's keys, not those of the tokenizer but the ids of its
  * tokens; of ends the first LS_GGUF_ENDS. `type`: that of most tensors. GGUF has no key for a
- * window: the context is written no longer than it, which is logged. */
+ * window, but Gemma 3's and Phi-3's: the context is written no longer than it, which is logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
 /* LS_EINVAL: a reader can't tell the architecture's rotation, or how attention divides scores, from
@@ -37,7 +40,10 @@ ls_status ls_gguf_check(const ls_architecture *, ls_error *);
 /* "qwen3moe" */
 const char *ls_gguf_family_name(ls_family);
 
-/* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */
+/* Is it a tensor of the rotation? */
+bool ls_gguf_is_rotation(const char *name);
+/* Lists LS_GGUF_DIVISORS, or longrope's lists, as F32, if the architecture has them; returns the
+ * number of elements of one. */
 int64_t ls_gguf_put_divisors(ls_gguf_writer *, const ls_architecture *);
 
 #endif

@@ -185,6 +185,26 @@ static const row gpt2_after[] = {
     {0},
 };
 
+/* Phi-3: tensors of the files whose rows are those of several tensors here. */
+typedef struct joined {
+    const char *name, *gguf;
+    const struct {
+        const char *name;
+        length rows;
+    } parts[3];
+} joined;
+static const joined phi3_joined[] = {
+    {"self_attn.qkv_proj.weight",
+     "attn_qkv.weight",
+     {{"self_attn.q_proj.weight", QUERIES},
+      {"self_attn.k_proj.weight", KEYS},
+      {"self_attn.v_proj.weight", KEYS}}},
+    {"mlp.gate_up_proj.weight",
+     "ffn_up.weight",
+     {{"mlp.gate_proj.weight", FFN}, {"mlp.up_proj.weight", FFN}, {NULL, NOTHING}}},
+};
+enum { JOINED = sizeof phi3_joined / sizeof *phi3_joined };
+
 static const family_rows llama = {"model.layers", llama_before, llama_block, llama_after, "", NULL};
 static const family_rows gpt2 = {"h", gpt2_before, gpt2_block, gpt2_after, "", NULL};
 static const family_rows gemma3 = {"model.layers", llama_before, gemma3_block,
@@ -268,15 +288,53 @@ static void write_names(const ls_architecture *a, const row *r, place at, ls_nam
     snprintf(n->param, sizeof n->param, "%s.%d.%s", f->block, at.layer, param);
 }
 
+/* Where the files of Phi-3 have the tensor. */
+static void join(const ls_architecture *a, const row *r, int layer, ls_name *n) {
+    for (int i = 0; i < JOINED; i++) {
+        const joined *j = &phi3_joined[i];
+        int64_t rows = 0;
+        bool has = false;
+        for (int k = 0; k < 3 && j->parts[k].name; k++) {
+            bool is = strcmp(j->parts[k].name, r->name) == 0;
+            if (is) n->first = rows;
+            has = has || is;
+            rows += length_of(a, j->parts[k].rows);
+        }
+        if (!has) continue;
+        n->rows = rows;
+        snprintf(n->file, sizeof n->file, "%s.%d.%s", rows_of(a)->block, layer, j->name);
+        snprintf(n->gguf, sizeof n->gguf, "blk.%d.%s", layer, j->gguf);
+    }
+}
+
 static void fill(const ls_architecture *a, const row *r, place at, ls_name *n) {
     *n = (ls_name){.expert = at.expert, .order = r->order};
     write_names(a, r, at, n);
-    bool qwen = a->family == LS_FAMILY_QWEN2 || a->qk_norm;
-    if (qwen && r->order == LS_ROWS_PAIRS) n->order = LS_ROWS_SAME;
+    bool phi = a->family == LS_FAMILY_PHI3;
+    bool as_is = a->family == LS_FAMILY_QWEN2 || a->qk_norm || phi;
+    if (as_is && r->order == LS_ROWS_PAIRS) n->order = LS_ROWS_SAME;
     for (int i = 0; i < 2; i++) {
         n->dims[i] = length_of(a, r->dims[i]);
         if (n->dims[i]) n->ndims = i + 1;
     }
+    memcpy(n->file, n->name, sizeof n->file);
+    n->rows = n->dims[0];
+    if (phi && at.layer >= 0) join(a, r, at.layer, n);
+}
+
+bool ls_name_part(const ls_architecture *a, const char *file, int k, char name[LS_NAME_MOST]) {
+    size_t n = strlen(file);
+    if (n >= LS_NAME_MOST) return false;
+    for (int i = 0; i < JOINED && a->family == LS_FAMILY_PHI3; i++) {
+        const joined *j = &phi3_joined[i];
+        if (!ls_has_suffix(file, j->name)) continue;
+        if (k >= 3 || !j->parts[k].name) return false;
+        n -= strlen(j->name);
+        return snprintf(name, LS_NAME_MOST, "%.*s%s", (int)n, file, j->parts[k].name) <
+               LS_NAME_MOST;
+    }
+    memcpy(name, file, n + 1);
+    return k == 0;
 }
 
 /* Tensors of a block: its own, then those of its experts. */

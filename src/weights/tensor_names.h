@@ -3,7 +3,9 @@
  *
  * A tensor's own (canonical) name, shape and order are those of Hugging Face's files. GPT-2's names
  * are those of its published file, without the prefix "transformer.". In a mixture of experts each
- * expert's matrices are tensors; in a model here they are parts of one parameter.
+ * expert's matrices are tensors; in a model here they are parts of one parameter. In files of Phi-3
+ * the matrices of q, k and v are the rows of one tensor, and so are gate and up: here each is a
+ * tensor.
  */
 #ifndef LS_WEIGHTS_TENSOR_NAMES_H
 #define LS_WEIGHTS_TENSOR_NAMES_H
@@ -25,17 +27,23 @@ typedef enum ls_row_order {
 } ls_row_order;
 
 typedef struct ls_name {
-    char name[LS_NAME_MOST];  /* "model.layers.0.self_attn.q_proj.weight" */
+    char name[LS_NAME_MOST]; /* "model.layers.0.self_attn.q_proj.weight" */
+    char file
+        [LS_NAME_MOST]; /* the tensor of Hugging Face's files that has it: but of Phi-3 the name */
     char gguf[LS_NAME_MOST];  /* "blk.0.attn_q.weight"; an expert's is a part of this tensor */
     char param[LS_NAME_MOST]; /* the parameter of a model here: the name, but of mixtures */
     int expert;               /* the part of the parameter; -1: all of it */
     int ndims;                /* 1 or 2 */
     int64_t dims[2];
+    int64_t first, rows; /* its first row in the file's tensor, which has so many rows */
     ls_row_order order;
 } ls_name;
 
 /* Tensor i = 0, 1 ... in the order of the forward pass; false: there are no more. */
 bool ls_name_at(const ls_architecture *, int i, ls_name *n_p);
+/* The k-th part of the tensor of this name in Hugging Face's files: the name itself, but in Phi-3.
+ * False: there are no more. */
+bool ls_name_part(const ls_architecture *, const char *file, int k, char name[LS_NAME_MOST]);
 /* An expert's tensor and that of the next expert are so far apart. */
 int ls_name_expert_step(const ls_architecture *);
 /* How many there are. */

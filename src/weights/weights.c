@@ -61,7 +61,9 @@ static ls_status check_dims(const ls_weights *w, const ls_weight *t, const char 
     const int n = together + t->id.ndims;
     int64_t want[3] = {w->arch.experts};
     for (int i = 0; i < t->id.ndims; i++)
-        want[together + i] = t->id.dims[t->order == LS_ROWS_TRANSPOSED ? 1 - i : i];
+        want[together + i] = t->order == LS_ROWS_TRANSPOSED ? t->id.dims[1 - i]
+                             : i == 0                       ? t->id.rows
+                                                            : t->id.dims[i];
     bool same = ndims == n;
     for (int i = 0; same && i < ndims; i++) same = dims[i] == want[i];
     if (same) return LS_OK;
@@ -99,8 +101,8 @@ static ls_status fail_type(const ls_weights *w, const char *name, const char *ty
 
 static bool has_tensor(const ls_weights *w, const ls_name *id) {
     if (w->is_gguf) return ls_gguf_find_tensor(&w->gguf, id->gguf);
-    char *prefixed = ls_format("transformer.%s", id->name); /* GPT-2's may be */
-    bool has = ls_shards_find(&w->shards, id->name) || ls_shards_find(&w->shards, prefixed);
+    char *prefixed = ls_format("transformer.%s", id->file); /* GPT-2's may be */
+    bool has = ls_shards_find(&w->shards, id->file) || ls_shards_find(&w->shards, prefixed);
     free(prefixed);
     return has;
 }
@@ -109,8 +111,15 @@ static bool has_tensor(const ls_weights *w, const ls_name *id) {
 static ls_status check_present(const ls_weights *w, ls_error *e) {
     ls_name id;
     for (int i = 0; ls_name_at(&w->arch, i, &id); i++)
-        if (!has_tensor(w, &id)) return fail_missing(w, w->is_gguf ? id.gguf : id.name, e);
+        if (!has_tensor(w, &id)) return fail_missing(w, w->is_gguf ? id.gguf : id.file, e);
     return LS_OK;
+}
+
+/* The tensor's rows of those that the file's has. */
+static void take_rows(ls_weight *t) {
+    if (t->id.rows == t->id.dims[0]) return;
+    t->data += ls_block_nbytes(t->type, t->id.first * t->id.dims[1]);
+    t->nbytes = ls_block_nbytes(t->type, t->id.dims[0] * t->id.dims[1]);
 }
 
 /* ---- GGUF ---- */
@@ -125,6 +134,7 @@ static ls_status bind_gguf_tensor(const ls_weights *w, ls_weight *t, const ls_gg
         return fail_type(w, from->name, ls_gguf_type_of(from->type)->name, e);
     t->data = from->data;
     t->nbytes = from->nbytes;
+    take_rows(t);
     if (t->id.expert < 0) return LS_OK;
     t->nbytes /= (size_t)w->arch.experts;
     t->data += (size_t)t->id.expert * t->nbytes;
@@ -157,7 +167,7 @@ static ls_status bind_gguf(ls_weights *w, ls_error *e) {
         s = bind_gguf_tensor(w, &w->list[i], t, e);
     }
     for (size_t i = 0; s == LS_OK && i < g->ntensors; i++)
-        if (!used[i] && strcmp(g->tensors[i].name, LS_GGUF_DIVISORS) != 0)
+        if (!used[i] && !ls_gguf_is_rotation(g->tensors[i].name))
             s = fail_unknown(w, g->tensors[i].name, e);
     free(used);
     return s == LS_OK ? bind_norms(w, e) : s;
@@ -175,16 +185,7 @@ static ls_status check_tied(const ls_weights *w, const ls_tensor *head, ls_error
                    head->name, t->id.name);
 }
 
-static ls_status bind_tensor(ls_weights *w, const ls_tensor *from, const ls_tensor **head_p,
-                             ls_error *e) {
-    const char *name = ls_name_canonical(&w->arch, from->name);
-    if (ls_name_is_derived(&w->arch, name)) return LS_OK;
-    if (w->arch.tied && strcmp(name, "lm_head.weight") == 0) {
-        *head_p = from;
-        return LS_OK;
-    }
-    ls_weight *t = find(w, name);
-    if (!t) return fail_unknown(w, from->name, e);
+static ls_status bind_part(const ls_weights *w, const ls_tensor *from, ls_weight *t, ls_error *e) {
     if (t->data)
         return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is there twice: with and without a prefix",
                        w->path, from->name);
@@ -193,6 +194,25 @@ static ls_status bind_tensor(ls_weights *w, const ls_tensor *from, const ls_tens
     t->type = from->type;
     t->data = from->data;
     t->nbytes = ls_tensor_nbytes(from);
+    take_rows(t);
+    return LS_OK;
+}
+
+static ls_status bind_tensor(ls_weights *w, const ls_tensor *from, const ls_tensor **head_p,
+                             ls_error *e) {
+    const char *name = ls_name_canonical(&w->arch, from->name);
+    if (ls_name_is_derived(&w->arch, name)) return LS_OK;
+    if (w->arch.tied && strcmp(name, "lm_head.weight") == 0) {
+        *head_p = from;
+        return LS_OK;
+    }
+    char part[LS_NAME_MOST];
+    for (int k = 0; k == 0 || ls_name_part(&w->arch, name, k, part); k++) {
+        if (k == 0 && !ls_name_part(&w->arch, name, k, part)) return fail_unknown(w, name, e);
+        ls_weight *t = find(w, part);
+        if (!t || strcmp(t->id.file, name) != 0) return fail_unknown(w, from->name, e);
+        LS_TRY(bind_part(w, from, t, e));
+    }
     return LS_OK;
 }
 

@@ -23,7 +23,8 @@ ls_model_source ls_source_of_weights(const ls_weights *w) {
 }
 
 static int64_t width_of(const ls_name *n) { return n->ndims > 1 ? n->dims[1] : 1; }
-static int64_t count_of(const ls_name *n) { return n->dims[0] * width_of(n); }
+/* Elements of the file's tensor, whose first part it is; 0: it is another part. */
+static int64_t file_count(const ls_name *n) { return n->first ? 0 : n->rows * width_of(n); }
 
 /* Rows that make up a piece; at least `least`, and a multiple of it. */
 static int64_t rows_in_piece(int64_t width, int64_t least) {
@@ -54,8 +55,8 @@ static shard *cut(const ls_architecture *a, ls_block_type type, int64_t most, in
     size_t nbytes = 0;
     ls_name id;
     for (int i = 0; ls_name_at(a, i, &id); i++) {
-        size_t size = ls_block_nbytes(type, count_of(&id));
-        if (n == 0 || (most > 0 && nbytes > 0 && nbytes + size > (size_t)most)) {
+        size_t size = ls_block_nbytes(type, file_count(&id));
+        if (n == 0 || (most > 0 && nbytes > 0 && size > 0 && nbytes + size > (size_t)most)) {
             list = ls_grow(list, (size_t)n, sizeof *list);
             list[n++] = (shard){i, i};
             nbytes = 0;
@@ -92,20 +93,23 @@ static ls_status put_tensor(const ls_model_source *s, const ls_name *id, ls_bloc
 
 static ls_status write_shard(const ls_model_source *s, const char *path, shard part,
                              ls_block_type type, ls_error *e) {
-    size_t n = (size_t)(part.end - part.first);
-    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, n);
+    size_t n = 0;
+    ls_tensor *list = LS_NEW_ARRAY(ls_tensor, (size_t)(part.end - part.first));
     ls_file f;
     ls_name id;
-    for (size_t i = 0; i < n; i++) {
-        ls_name_at(s->arch, part.first + (int)i, &id);
-        t[i] = (ls_tensor){.ndims = id.ndims, .count = (size_t)count_of(&id), .type = type};
-        memcpy(t[i].name, id.name, sizeof id.name);
-        for (int d = 0; d < id.ndims; d++) t[i].dims[d] = id.dims[d];
+    for (int i = part.first; i < part.end; i++) {
+        ls_name_at(s->arch, i, &id);
+        if (file_count(&id) == 0) continue;
+        ls_tensor *t = &list[n++];
+        *t = (ls_tensor){.ndims = id.ndims, .count = (size_t)file_count(&id), .type = type};
+        memcpy(t->name, id.file, sizeof id.file);
+        t->dims[0] = id.rows;
+        if (id.ndims > 1) t->dims[1] = id.dims[1];
     }
-    ls_status status = ls_safetensors_create(path, t, n, &f, e);
-    free(t);
+    ls_status status = ls_safetensors_create(path, list, n, &f, e);
+    free(list);
     if (status != LS_OK) return status;
-    ls_bar bar = ls_bar_begin("writing weights: tensors", n);
+    ls_bar bar = ls_bar_begin("writing weights: tensors", (uint64_t)(part.end - part.first));
     for (int i = part.first; status == LS_OK && i < part.end; i++) {
         ls_name_at(s->arch, i, &id);
         status = put_tensor(s, &id, type, &f, e);
@@ -128,7 +132,7 @@ static ls_status write_index(const ls_architecture *a, const char *folder, ls_bl
         ls_name id;
         for (int k = list[i].first; k < list[i].end; k++) {
             ls_name_at(a, k, &id);
-            ls_json_set_text(map, id.name, name);
+            ls_json_set_text(map, id.file, name);
         }
         free(name);
     }
@@ -196,8 +200,8 @@ static ls_status list_tensors(const ls_architecture *a, ls_block_type type, ls_g
             return ls_fail(e, LS_EINVAL,
                            "tensor '%s' has rows of %lld elements; %s takes a multiple of %d",
                            id.name, (long long)width, b->name, b->elements);
-        const int64_t dims[3] = {width, count_of(&id) / width, a->experts};
-        if (id.expert > 0) continue; /* the first one's has all */
+        const int64_t dims[3] = {width, file_count(&id) / width, a->experts};
+        if (id.expert > 0 || id.first) continue; /* the first one's has all */
         ls_gguf_put_tensor(w, id.gguf, type_of(&id, type), id.ndims + (id.expert == 0), dims);
     }
     return LS_OK;
@@ -273,10 +277,13 @@ static ls_status put_norms(const ls_model_source *s, ls_gguf_writer *w, ls_error
 }
 
 static ls_status add_divisors(const ls_architecture *a, int64_t n, ls_gguf_writer *w, ls_error *e) {
-    for (int64_t i = 0; i < n; i++) {
+    bool lists = a->rope.type == LS_ROPE_LONGROPE;
+    for (int64_t i = 0; !lists && i < n; i++) {
         float x = (float)ls_rope_divisor(&a->rope, a->head_dim, i);
         LS_TRY(ls_gguf_add(w, &x, sizeof x, e));
     }
+    for (int k = 0; lists && k < LS_NROPE_LISTS; k++)
+        LS_TRY(ls_gguf_add(w, a->divisors[k], (size_t)n * sizeof(float), e));
     return LS_OK;
 }
 

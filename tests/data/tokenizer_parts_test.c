@@ -98,6 +98,7 @@ static void test_kinds(void **state) {
         {"qwen2", "ab| ab| |1|2|3|<tool>|\xC3\xA9|"},
         {"deepseek-r1-qwen", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"dbrx", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
+        {"gpt-4o", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"tekken", "ab| ab| |1|2|3|<tool>|e|\xCC|\x81|"},
         {"llama3", "ab| ab| |123|<tool>|e|\xCC|\x81|"},
     };

@@ -9,7 +9,7 @@
 #include "model/mixed.h"
 #include "model/mixed_device.h"
 
-enum { N = 3, PARAMS = 12, CONSTANTS = 2 };
+enum { N = 3, PARAMS = 12, CONSTANTS = 4 };
 
 /* A model is built from fields whose integers are below `below`; those of field 0 may be
  * negative. */

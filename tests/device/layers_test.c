@@ -60,8 +60,9 @@ static void gates(ls_model *m) {
 /* Grouped heads, with places of their own, and a window. */
 static void heads(ls_model *m) {
     ls_value *places = ls_input(m, "places", LS_I32, LS_DIMS(T)), *x = rows(m);
-    ls_value *q = ls_rope(m, ls_linear(m, x, .out = 24), .heads = 4, .positions = places);
-    ls_value *k = ls_rope(m, ls_linear(m, x, .out = 12), .heads = 2, .base = 500);
+    ls_value *q = ls_rope(m, ls_linear(m, x, .out = 24), .heads = 4, .positions = places,
+                          .turned = 4, .divisors = (const float[]){1, 2.5f});
+    ls_value *k = ls_rope(m, ls_linear(m, x, .out = 12), .heads = 2, .base = 500, .turned = 4);
     ls_value *v = ls_linear(m, x, .out = 12);
     x = ls_attention(m, q, .heads = 4, .kv_heads = 2, .keys = k, .values = v, .causal = true,
                      .window = 5, .positions = places);

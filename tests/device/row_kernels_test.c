@@ -171,7 +171,15 @@ static void turns(int64_t n, bool back) {
     send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]);
     for (int64_t r = 0; r < ROWS; r++)
         host.k->rope(1, n, v.in[1] + (r + 1) * n, back, v.in[0] + r * n, v.out[0] + r * n);
-    LAUNCH(LS_KERNEL_rope, ROWS, {.l = n}, {.l = n}, {.l = ROWS}, {.f = back ? -1 : 1},
+    LAUNCH(LS_KERNEL_rope, ROWS, {.l = n}, {.l = n}, {.l = n}, {.l = ROWS}, {.f = back ? -1 : 1},
+           {.p = there[1]}, {.l = 1}, {.p = NULL}, {.l = 0}, {.p = there[0]}, {.p = there[2]});
+    same(2, v.out[0]);
+    if (n < 4) return;
+    int64_t R = n / 4 * 2; /* the first elements alone */
+    memcpy(v.out[0], v.in[0], (size_t)(ROWS * n) * sizeof *v.out[0]);
+    for (int64_t r = 0; r < ROWS; r++)
+        host.k->rope(1, R, v.in[1] + (r + 1) * R, back, v.in[0] + r * n, v.out[0] + r * n);
+    LAUNCH(LS_KERNEL_rope, ROWS, {.l = n}, {.l = n}, {.l = R}, {.l = ROWS}, {.f = back ? -1 : 1},
            {.p = there[1]}, {.l = 1}, {.p = NULL}, {.l = 0}, {.p = there[0]}, {.p = there[2]});
     same(2, v.out[0]);
 }

@@ -7,25 +7,32 @@ enum { T = 9, HEADS = 3, D = 14, C = HEADS * D };
 typedef struct kind {
     double base, factor, low, high;
     int64_t original;
-    bool positions, parts;
+    bool positions, parts, divides;
     double scale;
+    int64_t turned; /* 0: D */
 } kind;
 
 /* Of each frequency, what the factor does not divide. */
 static const float kept[D / 2] = {1, 1, 0.75f, 0.5f, 0.125f, 0, 0};
+/* What divides each. */
+static const float divisors[D / 2] = {1, 1.25f, 1.5f, 3, 7.5f, 20, 40};
 
 static ls_value *build(ls_model *m, ls_value **x, const void *arg) {
     const kind *k = arg;
     return ls_rope(m, x[0], .heads = HEADS, .base = (float)k->base, .factor = (float)k->factor,
                    .low = (float)k->low, .high = (float)k->high, .original = k->original,
                    .positions = k->positions ? x[1] : NULL, .kept = k->parts ? kept : NULL,
-                   .scale = (float)k->scale);
+                   .scale = (float)k->scale, .divisors = k->divides ? divisors : NULL,
+                   .turned = k->turned);
 }
 
+static int turned_of(const kind *k) { return k->turned ? (int)k->turned : D; }
+
 static double frequency(const kind *k, int i) {
-    double f = pow(k->base > 0 ? k->base : 10000, -2.0 * i / D),
+    double f = pow(k->base > 0 ? k->base : 10000, -2.0 * i / turned_of(k)),
            factor = k->factor > 0 ? k->factor : 1;
     if (k->parts) return (1 - (double)kept[i]) * f / factor + (double)kept[i] * f;
+    if (k->divides) return f / (double)divisors[i];
     if (!k->original) return f / factor;
     double turns = (double)k->original * f / (2 * M_PI); /* in the original context */
     double mix = (turns - k->low) / (k->high - k->low);
@@ -38,11 +45,13 @@ static void reference(const void *arg, double *const *x, double *const *params, 
     (void)params;
     for (int t = 0; t < T; t++)
         for (int i = 0; i < C; i++) {
-            int at = i % D % (D / 2), first = t * C + i - i % D + at;
+            const int R = turned_of(k), at = i % D % (R / 2), first = t * C + i - i % D + at;
+            y[t * C + i] = x[0][t * C + i];
+            if (i % D >= R) continue;
             double angle = (k->positions ? x[1][t] : t) * frequency(k, at);
-            double a = x[0][first], b = x[0][first + D / 2];
+            double a = x[0][first], b = x[0][first + R / 2];
             y[t * C + i] =
-                i % D < D / 2 ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
+                i % D < R / 2 ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
             if (k->scale > 0) y[t * C + i] *= k->scale;
         }
 }
@@ -54,7 +63,10 @@ static void test_kinds(void **state) {
                                  {.factor = 4},
                                  {.base = 500, .factor = 8, .low = 1, .high = 4, .original = 64},
                                  {.positions = true},
-                                 {.base = 500, .factor = 8, .parts = true, .scale = 1.25}};
+                                 {.base = 500, .factor = 8, .parts = true, .scale = 1.25},
+                                 {.base = 500, .divides = true, .scale = 1.25},
+                                 {.divides = true, .scale = 1.5, .turned = 10},
+                                 {.turned = 2, .positions = true}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         layer_check(&(layer_case){.name = "rope",
                                   .arg = &kinds[i],
@@ -92,6 +104,14 @@ static void with_scale(ls_model *m) { ls_rope(m, field(m), .heads = 2, .scale = 
 static void with_parts(ls_model *m) {
     ls_rope(m, field(m), .heads = 2, .kept = (const float[]){0, 1, 1.5f});
 }
+static void with_divisors(ls_model *m) {
+    ls_rope(m, field(m), .heads = 2, .divisors = (const float[]){1, 2, 0});
+}
+static void with_both(ls_model *m) {
+    ls_rope(m, field(m), .heads = 2, .factor = 2, .divisors = (const float[]){1, 2, 3});
+}
+static void with_turned(ls_model *m) { ls_rope(m, field(m), .heads = 2, .turned = 3); }
+static void with_more(ls_model *m) { ls_rope(m, field(m), .heads = 2, .turned = 8); }
 static void with_positions(ls_model *m) {
     ls_rope(m, field(m), .heads = 2, .positions = ls_input(m, "p", LS_I32, LS_DIMS(5)));
 }
@@ -104,6 +124,10 @@ static void test_refusals(void **state) {
     layer_refused(with_high, "high is above low, and low above 0");
     layer_refused(with_scale, "scale is -1, above 0 and at most 1e6");
     layer_refused(with_parts, "kept has numbers from 0 to 1");
+    layer_refused(with_divisors, "divisors has some from 1e-6 to 1e6, without factor");
+    layer_refused(with_both, "divisors has some from 1e-6 to 1e6, without factor");
+    layer_refused(with_turned, "turned is 3; it is an even number of a head's 6 elements");
+    layer_refused(with_more, "turned is 8; it is an even number of a head's 6 elements");
     layer_refused(with_positions, "the positions are no field of 4 i32, one for each row");
 }
 

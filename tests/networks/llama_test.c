@@ -42,6 +42,19 @@ static ls_config gemma_of(int64_t kv_heads, ls_head_kind head) {
     return c;
 }
 
+/* Phi-3: four numbers of a head's six are turned, by one of two lists. */
+static ls_config phi_of(int64_t kv_heads, int64_t original) {
+    ls_config c = config_of(kv_heads, LS_HEAD_TIED);
+    c.model.rope = LS_ROPES_LONGROPE;
+    c.model.rope_factor = 4;
+    c.model.rope_original = original;
+    c.model.rope_short = "1\n1.5";
+    c.model.rope_long = "1.25\n6";
+    c.model.rope_dims = 4;
+    c.model.window = 9;
+    return c;
+}
+
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
@@ -126,10 +139,10 @@ static void test_gemma_names(void **state) {
 static void test_gradients(void **state) {
     (void)state;
     ls_config configs[] = {config_of(2, LS_HEAD_TIED), gemma_of(1, LS_HEAD_TIED),
-                           config_of(1, LS_HEAD_TIED)};
+                           config_of(1, LS_HEAD_TIED), phi_of(2, 12)};
     configs[1].model.layers = 2;
     configs[2].model.no_rope_every = 2;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         ls_model m = model_of(&configs[i]);
         assert_gradients(&m);
         ls_model_free(&m);
@@ -300,9 +313,10 @@ static void check_prompt(decoding *s, int64_t n, int64_t T, const float *want, i
 static void test_decode(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 12; i++) {
         ls_config c = config_of(i % 2 ? 1 : 4, i % 3 ? LS_HEAD_TIED : LS_HEAD_OWN);
         if (i >= 6) c = gemma_of(i % 2 ? 1 : 4, LS_HEAD_TIED);
+        if (i >= 9) c = phi_of(i % 2 ? 1 : 4, i % 2 ? 12 : 64);
         if (i % 2) c.model.no_rope_every = 2;
         decoding s;
         set_up(&s, &c, types[i % 3], 1 + i % 3);
@@ -460,6 +474,16 @@ static void test_refusals(void **state) {
     c = gemma_of(2, LS_HEAD_TIED);
     c.model.experts = 3;
     refuse(&c, "model.block: gemma3 has no experts");
+    c = phi_of(2, 12);
+    c.model.rope_dims = 3;
+    refuse(&c, "model.rope_dims is 3; it must be an even number of a head's 6");
+    c.model.rope_dims = 8;
+    refuse(&c, "model.rope_dims is 8; it must be an even number of a head's 6");
+    c.model.rope_dims = 0;
+    refuse(&c, "model.rope_short: a list of 3 numbers from 1e-6 to 1e6 is expected");
+    c = phi_of(2, 12);
+    c.model.rope_long = "1\nx";
+    refuse(&c, "model.rope_long: a list of 2 numbers from 1e-6 to 1e6 is expected");
 }
 
 int main(void) {

@@ -68,6 +68,7 @@ static ls_config gemma_of(int64_t kv_heads, int64_t n) {
     c.model.window = 5;
     c.model.full_attention_every = 2;
     c.model.no_rope_every = 2;
+    c.model.rope_dims = 2;
     return c;
 }
 

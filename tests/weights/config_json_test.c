@@ -112,8 +112,34 @@ static const char smollm3[] =
     "\"pad_token_id\": 128004, \"pretraining_tp\": 2, \"rms_norm_eps\": 1e-06, "
     "\"rope_scaling\": null, \"rope_theta\": 5000000.0, \"sliding_window\": null, "
     "\"use_sliding_window\": false, \"vocab_size\": 128256}";
-static const char *const all[] = {smollm,  llama3,    mistral, qwen2,        qwen3,  gpt2,
-                                  mixtral, qwen3_moe, gemma3,  gemma3_first, smollm3};
+/* Phi-4-mini, and Phi-3-mini 4k, with shorter lists and heads. */
+#define SHORTS "1.0, 1.01, 1.1"
+#define LONGS  "1, 1.118320672, 1.250641126"
+static const char phi4_mini[] =
+    "{\"architectures\": [\"Phi3ForCausalLM\"], \"attention_bias\": false, "
+    "\"attention_dropout\": 0.0, \"auto_map\": {\"AutoConfig\": "
+    "\"configuration_phi3.Phi3Config\"}, "
+    "\"bos_token_id\": 199999, \"embd_pdrop\": 0.0, \"eos_token_id\": 199999, "
+    "\"full_attn_mod\": 1, \"hidden_act\": \"silu\", \"hidden_size\": 192, "
+    "\"intermediate_size\": 8192, \"interpolate_factor\": 1, \"lm_head_bias\": false, "
+    "\"max_position_embeddings\": 131072, \"mlp_bias\": false, \"model_type\": \"phi3\", "
+    "\"num_attention_heads\": 24, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
+    "\"original_max_position_embeddings\": 4096, \"pad_token_id\": 199999, "
+    "\"partial_rotary_factor\": 0.75, \"resid_pdrop\": 0.0, \"rms_norm_eps\": 1e-05, "
+    "\"rope_scaling\": {\"long_factor\": [" LONGS "], \"short_factor\": [" SHORTS
+    "], \"type\": \"longrope\"}, \"rope_theta\": 10000.0, \"sliding_window\": 262144, "
+    "\"tie_word_embeddings\": true, \"vocab_size\": 200064}";
+static const char phi3[] =
+    "{\"architectures\": [\"Phi3ForCausalLM\"], \"bos_token_id\": 1, \"eos_token_id\": 32000, "
+    "\"hidden_act\": \"silu\", \"hidden_size\": 3072, \"intermediate_size\": 8192, "
+    "\"max_position_embeddings\": 4096, \"model_type\": \"phi3\", \"num_attention_heads\": 32, "
+    "\"num_hidden_layers\": 32, \"num_key_value_heads\": 32, "
+    "\"original_max_position_embeddings\": 4096, \"pad_token_id\": 32000, \"rms_norm_eps\": "
+    "1e-05, \"rope_scaling\": null, \"rope_theta\": 10000.0, \"sliding_window\": 2047, "
+    "\"tie_word_embeddings\": false, \"vocab_size\": 32064}";
+static const char *const all[] = {smollm,  llama3,    mistral,   qwen2,  qwen3,
+                                  gpt2,    mixtral,   qwen3_moe, gemma3, gemma3_first,
+                                  smollm3, phi4_mini, phi3};
 enum { NALL = sizeof all / sizeof *all };
 
 static ls_status read_text(const char *text, ls_architecture *a, ls_error *e) {
@@ -495,6 +521,80 @@ static void test_smollm3(void **state) {
     free(uses);
 }
 
+/* rope_scaling with another value of a key. */
+static char *scaling(const char *key, const char *value) {
+    static const char text[] =
+        "{\"long_factor\": [" LONGS "], \"short_factor\": [" SHORTS "], \"type\": \"longrope\"}";
+    return changed(text, key, value);
+}
+
+static ls_architecture phi_with(const char *key, const char *value) {
+    char *o = scaling(key, value);
+    ls_architecture a = good_with(phi4_mini, "rope_scaling", o);
+    free(o);
+    return a;
+}
+
+static void test_phi3(void **state) {
+    (void)state;
+    ls_architecture a = good(phi4_mini), b = good(phi3);
+    assert_true(a.family == LS_FAMILY_PHI3 && a.rope.type == LS_ROPE_LONGROPE && a.turned == 6);
+    assert_true(a.head_dim == 8 && a.window == 262144 && a.tied && a.rope.original_context == 4096);
+    assert_true(a.rope.factor == 32 && ls_architecture_pairs(&a) == 3);
+    /* the root of 1 + ln 32 / ln 4096, which is that of 17 / 12 */
+    assert_true(fabs(a.rope.scale - 1.1902380714238083) < 1e-15);
+    assert_true(a.divisors[LS_ROPE_SHORT][2] == 1.1f);
+    assert_true(a.divisors[LS_ROPE_LONG][1] == 1.118320672f);
+    assert_ptr_equal(ls_architecture_divisors(&a), a.divisors[LS_ROPE_LONG]);
+    a.context = 4096; /* as a run with this model.context */
+    assert_ptr_equal(ls_architecture_divisors(&a), a.divisors[LS_ROPE_SHORT]);
+    assert_true(b.rope.type == LS_ROPE_DEFAULT && b.turned == 0 && b.window == 2047 && !b.tied);
+    assert_null(ls_architecture_divisors(&b));
+    assert_true(good_with(phi3, "sliding_window", "null").window == 0);
+    assert_true(good_with(phi3, "num_key_value_heads", NULL).kv_heads == 32);
+    assert_true(good_with(phi4_mini, "original_max_position_embeddings", NULL).rope.factor == 32);
+    assert_true(phi_with("type", "\"su\"").rope.type == LS_ROPE_LONGROPE);
+    assert_true(phi_with("factor", "8").rope.scale < 1.119); /* sqrt(1 + 3 / 12) */
+    assert_true(phi_with("attention_factor", "1.5").rope.scale == 1.5);
+    assert_true(good_with(phi3, "partial_rotary_factor", "0.4").turned == 38); /* of 96 */
+    static const char *const refused[][3] = {
+        {"partial_rotary_factor", "0", "it must be above 0 and at most 1"},
+        {"partial_rotary_factor", "1.5", "it must be above 0 and at most 1"},
+        {"partial_rotary_factor", "1", "short_factor must be a list of 4 numbers"},
+        {"partial_rotary_factor", "1e-9", "it turns no pair of a head's elements"},
+        {"original_max_position_embeddings", "1", "it is too small"},
+        {"sliding_window", "0", "it must be null or above 0"},
+        {"attention_bias", "true", "only false is supported"},
+        {"lm_head_bias", "true", "only false is supported"},
+        {"full_attn_mod", "2", "only 1 is supported"},
+
+        {"rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 10000.0}",
+         "rope_parameters differs from rope_theta and rope_scaling"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_refused(i == 3 ? phi3 : phi4_mini, refused[i][0], refused[i][1], refused[i][2]);
+    check_refused(phi3, "head_dim", "16", "32 heads of 16 elements don't make up a width of 3072");
+    check_refused(phi3, "partial_rotary_factor", "0.35", "turns 33 of a head's 96 elements");
+    static const char *const scalings[][3] = {
+        {"type", "\"yarn\"", "default and longrope (su) are supported in the family phi3"},
+        {"type", "7", "default and longrope (su) are supported in the family phi3"},
+        {"short_factor", "[1, 2]", "short_factor must be a list of 3 numbers"},
+        {"short_factor", NULL, "short_factor must be a list of 3 numbers"},
+        {"long_factor", "[1, \"2\", 3]", "long_factor must be a list of 3 numbers"},
+        {"long_factor", "[1, 0, 3]", "numbers from 1e-6 to 1e6 in short_factor and long_factor"},
+        {"attention_factor", "0", "an attention_factor from 0 to 1e6"},
+        {"original_max_position_embeddings", "2048", "it differs from that of the whole"},
+        {"partial_rotary_factor", "0.5", "it differs from the other one of the file"},
+        {"short_mscale", "1.2", "short_mscale is not supported"}};
+    for (size_t i = 0; i < sizeof scalings / sizeof *scalings; i++) {
+        char *o = scaling(scalings[i][0], scalings[i][1]);
+        check_refused(phi4_mini, "rope_scaling", o, scalings[i][2]);
+        free(o);
+    }
+    check_refused(llama3, "rope_scaling", "{\"type\": \"longrope\"}",
+                  "default, linear, llama3 and yarn are supported");
+    check_refused(llama3, "partial_rotary_factor", "0.75", "only 1 is supported");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -791,10 +891,11 @@ int main(void) {
         cmocka_unit_test(test_left_out),   cmocka_unit_test(test_rope_refused),
         cmocka_unit_test(test_windows),    cmocka_unit_test(test_refused),
         cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_smollm3),
-        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_written),
-        cmocka_unit_test(test_generation), cmocka_unit_test(test_drawing),
-        cmocka_unit_test(test_load),       cmocka_unit_test(test_divisors),
-        cmocka_unit_test(test_shortest),   cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_phi3),       cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_written),    cmocka_unit_test(test_generation),
+        cmocka_unit_test(test_drawing),    cmocka_unit_test(test_load),
+        cmocka_unit_test(test_divisors),   cmocka_unit_test(test_shortest),
+        cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -283,6 +283,10 @@ static ls_architecture architecture_of(ls_family f) {
         a.full_every = 2;
         a.local_base = 20000;
     }
+    if (f == LS_FAMILY_PHI3) {
+        a.window = 33;
+        a.turned = 6;
+    }
     if (f == LS_FAMILY_SMOLLM3) {
         a.layers = 9;
         a.no_rope_every = 4;
@@ -304,7 +308,9 @@ static ls_architecture write_and_read(const ls_architecture *a) {
     if (a->qkv_bias) ls_gguf_put_tensor(&w, "blk.0.attn_q.bias", LS_BLOCK_F32, 1, (int64_t[]){64});
     unlink(path);
     assert_ls_ok(ls_gguf_begin(&w, path, &e), e);
-    for (int64_t i = 0; i < n; i++) {
+    for (int k = 0; a->rope.type == LS_ROPE_LONGROPE && k < 2; k++)
+        assert_ls_ok(ls_gguf_add(&w, a->divisors[k], (size_t)n * sizeof(float), &e), e);
+    for (int64_t i = 0; a->rope.type != LS_ROPE_LONGROPE && i < n; i++) {
         divisor = (float)ls_rope_divisor(&a->rope, a->head_dim, i);
         assert_ls_ok(ls_gguf_add(&w, &divisor, sizeof divisor, &e), e);
     }
@@ -321,10 +327,11 @@ static bool is_same(const ls_architecture *x, const ls_architecture *y) {
     bool same = SAME(family) && SAME(layers) && SAME(width) && SAME(ffn) && SAME(heads) &&
                 SAME(kv_heads) && SAME(head_dim) && SAME(vocab) && SAME(context) &&
                 SAME(norm_eps) && SAME(window) && SAME(full_every) && SAME(local_base) &&
-                SAME(no_rope_every) && SAME(query_scalar) && SAME(gemma) && SAME(qkv_bias) &&
-                SAME(o_bias) && SAME(mlp_bias) && SAME(qk_norm) && SAME(experts) &&
-                SAME(experts_per_token) && SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) &&
-                SAME(bos) && SAME(pad) && SAME(eos) && SAME(neos);
+                SAME(turned) && SAME(divisors) && SAME(no_rope_every) && SAME(query_scalar) &&
+                SAME(gemma) && SAME(qkv_bias) && SAME(o_bias) && SAME(mlp_bias) && SAME(qk_norm) &&
+                SAME(experts) && SAME(experts_per_token) && SAME(norm_topk) &&
+                SAME(router_aux_loss) && SAME(tied) && SAME(bos) && SAME(pad) && SAME(eos) &&
+                SAME(neos);
     bool rotation = SAME(rope.type) && SAME(rope.base) && SAME(rope.factor) && SAME(rope.low) &&
                     SAME(rope.high) && SAME(rope.original_context) && SAME(rope.exact) &&
                     fabs(x->rope.scale - y->rope.scale) < 2e-7; /* f32 there */
@@ -340,9 +347,18 @@ static void test_written(void **state) {
         for (int type = LS_ROPE_DEFAULT; type < LS_NROPE_TYPES; type++) {
             if (f == LS_FAMILY_GEMMA3 && type >= LS_ROPE_LLAMA3) continue;
             if (f == LS_FAMILY_SMOLLM3 && type == LS_ROPE_LLAMA3) continue;
+            bool listed = type == LS_ROPE_LONGROPE;
+            if (f == LS_FAMILY_PHI3 ? !listed && type != LS_ROPE_DEFAULT : listed) continue;
             ls_architecture a = architecture_of((ls_family)f);
             if (f != LS_FAMILY_GPT2) a.rope.type = (ls_rope_type)type;
             if (a.rope.type > LS_ROPE_DEFAULT) a.rope.factor = 8;
+            if (listed) {
+                a.rope.original_context = 7;
+                a.rope.factor = 11; /* the context by it */
+                a.rope.scale = f % 2 ? ls_longrope_scale(&a.rope) : 1.25;
+                memcpy(a.divisors[LS_ROPE_SHORT], (float[]){1, 1.5f, 2.25f}, 12);
+                memcpy(a.divisors[LS_ROPE_LONG], (float[]){1.125f, 8, 60}, 12);
+            }
             if (a.rope.type == LS_ROPE_LLAMA3)
                 a.rope.low = 1, a.rope.high = 4, a.rope.original_context = 8192;
             if (a.rope.type == LS_ROPE_YARN)

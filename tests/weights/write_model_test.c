@@ -475,6 +475,90 @@ static void test_experts(void **state) {
     ls_gguf_writer_free(&writer);
 }
 
+/* ---- Phi-3: one tensor of q, k and v, and one of gate and up ---- */
+
+static const struct part {
+    const char *name, *file, *gguf;
+    int64_t first, rows, all;
+} parts[] = {
+    {"self_attn.q_proj", "self_attn.qkv_proj", "attn_qkv", 0, 64, 128},
+    {"self_attn.k_proj", "self_attn.qkv_proj", "attn_qkv", 64, 32, 128},
+    {"self_attn.v_proj", "self_attn.qkv_proj", "attn_qkv", 96, 32, 128},
+    {"mlp.gate_proj", "mlp.gate_up_proj", "ffn_up", 0, 32, 64},
+    {"mlp.up_proj", "mlp.gate_up_proj", "ffn_up", 32, 32, 64},
+};
+
+/* All rows, as they are read, and where the file has them. */
+static void check_part(const ls_weights *w, const struct part *p, const uint8_t *data) {
+    char *name = ls_format("model.layers.1.%s.weight", p->name);
+    const ls_weight *t = ls_weights_find(w, name);
+    float got[64 * 64];
+    ls_error e = {0};
+    assert_non_null(t);
+    assert_int_equal(t->id.dims[0], p->rows);
+    assert_ptr_equal(t->data, data + p->first * 64 * 4);
+    assert_ls_ok(ls_weights_rows(w, t, 0, p->rows, got, &e), e);
+    for (int64_t i = 0; i < p->rows * 64; i++) assert_true(got[i] == element_of(name, i));
+    free(name);
+}
+
+static void test_joined(void **state) {
+    (void)state;
+    ls_architecture a = mixture(LS_FAMILY_PHI3);
+    a.experts = a.experts_per_token = 0;
+    a.norm_topk = false;
+    a.router_aux_loss = 0;
+    a.turned = 24;
+    const ls_model_source s = {&a, named_rows, NULL};
+    ls_gguf_writer writer = {0};
+    ls_error e = {0};
+    clear_out();
+    assert_ls_ok(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &writer, &e), e);
+    ls_gguf_writer_free(&writer);
+    /* shards that a tensor of a block's fills: no part of one begins another shard */
+    assert_ls_ok(ls_write_safetensors(&s, out, LS_BLOCK_F32, 40000, &e), e);
+    assert_ls_ok(ls_write_config(&a, out, LS_BLOCK_F32, &e), e);
+    ls_weights x = open_good(gguf), y = open_good(out);
+    assert_null(ls_architecture_difference(&a, &x.arch));
+    assert_null(ls_architecture_difference(&a, &y.arch));
+    assert_int_equal(x.gguf.ntensors, 2 * 6 + 3);
+    assert_int_equal(y.shards.n, 2 * 6 + 3);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char *name = ls_format("blk.1.%s.weight", parts[i].gguf);
+        const ls_gguf_tensor *t = ls_gguf_find_tensor(&x.gguf, name);
+        char *file = ls_format("model.layers.1.%s.weight", parts[i].file);
+        const ls_tensor *u = ls_shards_find(&y.shards, file);
+        assert_true(t && t->ndims == 2 && t->dims[0] == 64 && t->dims[1] == parts[i].all);
+        assert_true(u && u->ndims == 2 && u->dims[0] == parts[i].all && u->dims[1] == 64);
+        check_part(&x, &parts[i], t->data);
+        check_part(&y, &parts[i], u->data);
+        free(name);
+        free(file);
+    }
+    ls_weights_close(&x);
+    ls_weights_close(&y);
+    /* files of another number of rows, or of Llama's names */
+    clear_out();
+    assert_ls_ok(ls_write_safetensors(&s, out, LS_BLOCK_F32, 0, &e), e);
+    a.kv_heads = 2;
+    assert_ls_ok(ls_write_config(&a, out, LS_BLOCK_F32, &e), e);
+    assert_ls_fails(ls_weights_open(out, &x, &e), LS_EINVAL,
+                    "'model.layers.0.self_attn.qkv_proj.weight' is [128, 64]; the architecture "
+                    "needs [192, 64]",
+                    e);
+    a.kv_heads = 1;
+    clear_out();
+    ls_architecture llama = a;
+    llama.family = LS_FAMILY_LLAMA;
+    llama.turned = 0;
+    assert_ls_ok(ls_write_safetensors(&(ls_model_source){&llama, named_rows, NULL}, out,
+                                      LS_BLOCK_F32, 0, &e),
+                 e);
+    assert_ls_ok(ls_write_config(&a, out, LS_BLOCK_F32, &e), e);
+    assert_ls_fails(ls_weights_open(out, &x, &e), LS_EINVAL,
+                    "has no tensor 'model.layers.0.self_attn.qkv_proj.weight'", e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_safetensors, make_places, remove_folder),
@@ -486,6 +570,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_refused, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_rotations, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_experts, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_joined, make_places, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
