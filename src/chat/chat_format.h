@@ -31,6 +31,8 @@ typedef struct ls_chat_text {
     size_t n;                 /* of them, the first */
     const ls_json *tools;     /* NULL: none */
     bool prompt;              /* ends with the beginning of an answer */
+    bool continues;           /* of a rendering: ends with the last message's content, without
+                               * what the template writes behind it */
     const ls_json *variables; /* an object: further ones of the template; NULL: none */
     const struct tm *now;     /* NULL: LS_CHAT_DATE */
 } ls_chat_text;

@@ -211,12 +211,30 @@ static ls_status fail_changed(const ls_chat_format *f, const ls_chat_text *t, ls
                    i);
 }
 
+/* Cuts what stands behind the last message's content, which templates may write without the white
+ * space around it. */
+static ls_status cut(const ls_chat_text *t, ls_chat_rendering *r, ls_error *e) {
+    const char *content = ls_json_text(ls_json_get(ls_json_at(t->messages, t->n - 1), "content"));
+    size_t n = content ? strlen(content) : 0, end = 0;
+    while (n && ls_json_is_space(content[n - 1])) n--;
+    while (n && ls_json_is_space(*content)) content++, n--;
+    for (size_t at = r->text.len; n && at >= n && !end; at--)
+        if (memcmp(r->text.data + at - n, content, n) == 0) end = at;
+    if (!end)
+        return ls_fail(e, LS_EINVAL, "the chat template does not write the last message's content");
+    for (; content[n] && end < r->text.len && r->text.data[end] == content[n]; n++) end++;
+    r->text.len = end;
+    while (r->nplain && r->plain[r->nplain - 1].from >= end) r->nplain--;
+    return LS_OK;
+}
+
 ls_status ls_chat_render(const ls_chat_format *f, const ls_chat_text *t, ls_chat_rendering *r_p,
                          ls_error *e) {
     ls_chat_rendering r = {0};
     ls_status s = ls_chat_write(f, t, &r.text, e);
     if (s == LS_OK && !find_plain(f, t, true, &r) && !find_plain(f, t, false, &r))
         s = fail_changed(f, t, e);
+    if (s == LS_OK && t->continues) s = cut(t, &r, e);
     if (s == LS_OK)
         *r_p = r;
     else

@@ -16,7 +16,8 @@ typedef struct ls_chat_rendering {
 } ls_chat_rendering;
 
 /* LS_EINVAL: there is no template, it refuses the conversation, or it writes the conversation in
- * another way because of the name of a special token there, so that its place is unknown. */
+ * another way because of the name of a special token there, so that its place is unknown; or the
+ * last message, which is continued, is not in it. */
 ls_status ls_chat_render(const ls_chat_format *, const ls_chat_text *, ls_chat_rendering *r_p,
                          ls_error *);
 void ls_chat_rendering_free(ls_chat_rendering *);

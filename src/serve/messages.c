@@ -6,7 +6,12 @@
 
 #include "chat/message.h"
 
-static const char VARIABLES[] = "chat_template_kwargs", EFFORT[] = "reasoning_effort";
+static const char VARIABLES[] = "chat_template_kwargs", EFFORT[] = "reasoning_effort",
+                  CONTINUES[] = "continue_final_message", PROMPT[] = "add_generation_prompt";
+
+bool ls_messages_has(const char *field) {
+    return strcmp(field, CONTINUES) == 0 || strcmp(field, PROMPT) == 0;
+}
 
 /* OpenAI has arguments as JSON in a text; templates read the object. */
 static ls_json *call_with_object(const ls_json *call) {
@@ -52,10 +57,40 @@ static ls_status read_variables(const ls_json *body, ls_json **variables_p, ls_e
     return LS_OK;
 }
 
+static ls_status read_flag(const ls_json *body, const char *field, bool *value_p, ls_error *e) {
+    const ls_json *j = ls_json_given(body, field);
+    if (j && !ls_json_is_bool(j))
+        return ls_fail(e, LS_EINVAL, "%s: true or false is expected", field);
+    if (j) *value_p = ls_json_is_true(j);
+    return LS_OK;
+}
+
+/* How the prompt ends. vLLM's fields: without a beginning of an answer, or in the midst of one. */
+static ls_status read_end(const ls_json *body, ls_chat_text *t, const char **field_p, ls_error *e) {
+    const ls_json *list = ls_json_get(body, "messages");
+    const ls_json *last = ls_json_count(list) ? ls_json_at(list, ls_json_count(list) - 1) : NULL;
+    const char *role = ls_json_text(ls_json_get(last, "role"));
+    t->prompt = true;
+    *field_p = PROMPT;
+    LS_TRY(read_flag(body, PROMPT, &t->prompt, e));
+    *field_p = CONTINUES;
+    LS_TRY(read_flag(body, CONTINUES, &t->continues, e));
+    if (!t->continues) return LS_OK;
+    if (ls_json_given(body, PROMPT) && t->prompt)
+        return ls_fail(e, LS_EINVAL, "%s: %s must be false", CONTINUES, PROMPT);
+    if (!role || strcmp(role, "assistant") != 0 || ls_json_given(last, "tool_calls"))
+        return ls_fail(e, LS_EINVAL, "%s: the last message must be the assistant's, without calls",
+                       CONTINUES);
+    t->prompt = false;
+    return LS_OK;
+}
+
 ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const ls_json *tools,
                              ls_token_list *list_p, const char **field_p, ls_error *e) {
     const ls_json *from = ls_json_get(body, "messages");
     ls_json *variables = NULL;
+    ls_chat_text t = {.tools = tools};
+    LS_TRY(read_end(body, &t, field_p, e));
     *field_p = VARIABLES;
     LS_TRY(read_variables(body, &variables, e));
     *field_p = "messages";
@@ -70,12 +105,10 @@ ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const
         s = read(ls_json_at(from, i), i + 1, &m, e);
         if (s == LS_OK) ls_json_push(messages, m);
     }
-    ls_chat_text t = {.messages = messages,
-                      .n = n,
-                      .tools = tools,
-                      .prompt = true,
-                      .variables = variables,
-                      .now = localtime_r(&now, &date)};
+    t.messages = messages;
+    t.n = n;
+    t.variables = variables;
+    t.now = localtime_r(&now, &date);
     if (s == LS_OK) s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);
     ls_json_free(variables);

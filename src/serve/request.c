@@ -108,6 +108,8 @@ static const struct {
                {"documents", "null", NULL},
                {"add_generation_prompt", "true", NULL},
                {"continue_final_message", "false", NULL},
+               {"add_generation_prompt", "true", NULL},
+               {"continue_final_message", "false", NULL},
                {"n_predict", "null", "max_tokens is"},
                {"repeat_penalty", "1", "repetition_penalty is"},
                {"typical_p", "1", NULL},
@@ -220,7 +222,7 @@ static bool read_names(const reader *x) {
     size_t nnames = embeds ? sizeof of_vectors / sizeof *of_vectors : sizeof known / sizeof *known;
     while ((it = ls_json_next(x->body, it, &key, &value))) {
         if (is_one_of(key, names, nnames)) continue;
-        if (x->r->chat && ls_tools_has(key)) continue;
+        if (x->r->chat && (ls_tools_has(key) || ls_messages_has(key))) continue;
         if (is_one_of(key, harmless, sizeof harmless / sizeof *harmless)) continue;
         size_t i = 0, n = sizeof refused / sizeof *refused;
         while (i < n && strcmp(refused[i].name, key) != 0) i++;

@@ -651,6 +651,8 @@ static void test_refused(void **state) {
         {"/v1/completions", "{\"prompt\": \"a\", \"grammar\": \"root ::= x\"}",
          "grammar is not supported", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"typical_p\": 0.5}", "typical_p is not", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"continue_final_message\": true}",
+         "continue_final_message is not", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"return_token_ids\": true}",
          "return_token_ids is not supported here\"", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"stream\": true, \"stream_options\": 3}",

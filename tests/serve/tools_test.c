@@ -416,9 +416,38 @@ static void test_prompts(void **state) {
         "uxa<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>tza");
 }
 
+#define GIVEN(content)                                                                             \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"y x\"}, {\"role\": \"assistant\", "       \
+    "\"content\": " content "}], "
+
+/* The last message goes on: behind it nothing stands, and its content is that at the end. */
+static void test_continued(void **state) {
+    (void)state;
+    const ls_template *before = format.template;
+    ls_error e = {0};
+    static const char trims[] = "{% for m in messages %}[{{ m.role[0] }}{{ m.content | trim }}]"
+                                "{% endfor %}{{ 'A' if add_generation_prompt }}";
+    assert_ls_ok(ls_template_parse(trims, sizeof trims - 1, "t", &format.template, &e), e);
+    check_prompt(GIVEN("\"y\"") "\"add_generation_prompt\": false}", "[uy x][ay]");
+    check_prompt(GIVEN("\"y\"") "\"continue_final_message\": true}", "[uy x][ay");
+    check_prompt(GIVEN("\" y x \"") "\"continue_final_message\": true, "
+                                    "\"add_generation_prompt\": false}",
+                 "[uy x][ay x");
+    ls_template_free(format.template);
+    static const char quotes[] = "{% for m in messages %}[{{ m.role[0] }}{{ m.content }}]"
+                                 "{% endfor %}";
+    assert_ls_ok(ls_template_parse(quotes, sizeof quotes - 1, "t", &format.template, &e), e);
+    check_prompt(GIVEN("\" y x \\n\"") "\"continue_final_message\": true}", "[uy x][a y x \n");
+    ls_template_free(format.template);
+    format.template = (ls_template *)(uintptr_t)before;
+}
+
 static void test_refused(void **state) {
     static const char *const cases[][2] = {
         {"\"tools\": 3", "tools: a list"},
+        {"\"continue_final_message\": true", "the last message must be the assistant's"},
+        {"\"continue_final_message\": 1", "true or false"},
+        {"\"continue_final_message\": true, \"add_generation_prompt\": true", "must be false"},
         {"\"tools\": [{}]", "tools: {\"type\""},
         {"\"tool_choice\": \"required\"", "there are no tools"},
         {TOOLS ", \"tool_choice\": \"all\"", "tool_choice: none, auto"},
@@ -465,11 +494,12 @@ static void test_constraints(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required), cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_named),    cmocka_unit_test(test_without_parameters),
-        cmocka_unit_test(test_auto),     cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_plan),     cmocka_unit_test(test_special),
-        cmocka_unit_test(test_thoughts), cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_constraints)};
+        cmocka_unit_test(test_required),   cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_named),      cmocka_unit_test(test_without_parameters),
+        cmocka_unit_test(test_auto),       cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_plan),       cmocka_unit_test(test_special),
+        cmocka_unit_test(test_thoughts),   cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_continued),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_constraints)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
