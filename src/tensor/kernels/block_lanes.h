@@ -126,8 +126,8 @@ INLINE v16 lane_word_q5_k(ls_lane_rows r, ls_lane_place at, int k) {
 INLINE v16 lane_word_q6_k(ls_lane_rows r, ls_lane_place at, int k) {
     v16 both = lane_word_at(r, at.turn * 64 + at.g % 2 * 32 + 16 * at.half + 4 * k);
     v16 above = lane_word_at(r, 128 + at.turn * 32 + 16 * at.half + 4 * k);
-    above = v_mask(v_down(above, 2 * at.g), LS_TWO);
-    return v_join(v_mask(v_down(both, at.g / 2 * 4), LS_LOW), v_up(above, 4));
+    above = at.g < 2 ? v_up(above, 4 - 2 * at.g) : v_down(above, 2 * at.g - 4);
+    return v_join(v_mask(v_down(both, at.g / 2 * 4), LS_LOW), v_mask(above, (uint32_t)LS_TWO << 4));
 }
 
 /* Two bits of each byte of 32 of the group's half of the block. */
