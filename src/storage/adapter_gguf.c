@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fresh.h"
+#include "storage/joined_adapters.h"
 #include "storage/run_adapters.h"
 #include "weights/gguf_model.h"
 #include "weights/gguf_write.h"
@@ -14,6 +15,7 @@
 typedef struct writing {
     const ls_run_adapters *run;
     ls_architecture arch;
+    ls_joined_adapters joined;
     ls_gguf_writer writer;
     size_t ntensors, count;
 } writing;
@@ -70,6 +72,17 @@ static ls_status put_tensor(writing *x, const ls_param *p, ls_error *e) {
     return LS_OK;
 }
 
+static void put_joined(writing *x, const ls_joined_adapter *j) {
+    const int64_t dims[2][2] = {{j->width, j->rank}, {j->rank, j->rows}};
+    for (int b = 0; b < 2; b++) {
+        char *name = ls_format("%s.lora_%c", j->gguf, b ? 'b' : 'a');
+        ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, dims[b]);
+        free(name);
+        x->ntensors++;
+        x->count += (size_t)(dims[b][0] * dims[b][1]);
+    }
+}
+
 static ls_status put_tensors(writing *x, ls_error *e) {
     const ls_model *m = &x->run->model;
     for (int i = 0; i < m->nparams; i++) {
@@ -79,8 +92,9 @@ static ls_status put_tensors(writing *x, ls_error *e) {
                            "%s: %s is trained as a whole; an adapter in GGUF has no form for that: "
                            "use --merge",
                            x->run->checkpoint, p->name);
-        if (p->adapter) LS_TRY(put_tensor(x, p, e));
+        if (p->adapter && !ls_joined_adapters_has(&x->arch, p)) LS_TRY(put_tensor(x, p, e));
     }
+    for (size_t i = 0; i < x->joined.n; i++) put_joined(x, &x->joined.list[i]);
     return LS_OK;
 }
 
@@ -100,6 +114,17 @@ static ls_status add_b(writing *x, const ls_param *p, const ls_name *id, ls_erro
     return s;
 }
 
+/* Its rank is so many times that of the others, by which llama.cpp divides: B makes up for that. */
+static ls_status add_joined(writing *x, const ls_joined_adapter *j, ls_error *e) {
+    size_t n = (size_t)(j->rows * j->rank);
+    float *b = LS_NEW_ARRAY(float, n);
+    for (size_t i = 0; i < n; i++) b[i] = j->b[i] * (float)j->parts;
+    ls_status s = ls_gguf_add(&x->writer, j->a, (size_t)(j->rank * j->width) * sizeof *j->a, e);
+    if (s == LS_OK) s = ls_gguf_add(&x->writer, b, n * sizeof *b, e);
+    free(b);
+    return s;
+}
+
 static ls_status add_tensors(writing *x, ls_error *e) {
     const ls_model *m = &x->run->model;
     ls_status s = LS_OK;
@@ -107,10 +132,13 @@ static ls_status add_tensors(writing *x, ls_error *e) {
         const ls_param *p = &m->params[i];
         ls_name id;
         bool is_a;
-        if (!p->adapter || !ls_adapter_gguf_base(&x->arch, p, &id, &is_a)) continue;
+        if (!p->adapter || ls_joined_adapters_has(&x->arch, p) ||
+            !ls_adapter_gguf_base(&x->arch, p, &id, &is_a))
+            continue;
         s = is_a ? ls_gguf_add(&x->writer, x->run->params + p->offset, p->count * sizeof(float), e)
                  : add_b(x, p, &id, e);
     }
+    for (size_t i = 0; s == LS_OK && i < x->joined.n; i++) s = add_joined(x, &x->joined.list[i], e);
     return s;
 }
 
@@ -130,14 +158,18 @@ static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_wri
                        "%s: has DoRA adapters (lora.dora), for which GGUF has no form: use --merge",
                        r->checkpoint);
     LS_TRY(ls_run_adapters_architecture(r, &x.arch, e));
+    LS_TRY(ls_joined_adapters_make(r, &x.arch, &x.joined, e));
     ls_fresh f;
-    LS_TRY(ls_fresh_begin(to, LS_FRESH_FILE, &f, e));
-    ls_status s = write_file(&x, f.at, e);
-    ls_gguf_writer_free(&x.writer);
-    if (s == LS_OK)
-        s = ls_fresh_end(&f, e);
-    else
-        ls_fresh_discard(&f);
+    ls_status s = ls_fresh_begin(to, LS_FRESH_FILE, &f, e);
+    if (s == LS_OK) {
+        s = write_file(&x, f.at, e);
+        ls_gguf_writer_free(&x.writer);
+        if (s == LS_OK)
+            s = ls_fresh_end(&f, e);
+        else
+            ls_fresh_discard(&f);
+    }
+    ls_joined_adapters_free(&x.joined);
     if (s == LS_OK) *w_p = (ls_peft_written){.ntensors = x.ntensors, .count = x.count};
     return s;
 }

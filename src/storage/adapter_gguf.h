@@ -5,7 +5,8 @@
  *     adapter.type          "lora"
  *     adapter.lora.alpha    the scale is this number / rank
  *     NAME.lora_a           f32 [rank, in], for NAME of the base's tensor: blk.0.attn_q.weight
- *     NAME.lora_b           f32 [out, rank], its rows in the order of the base's
+ *     NAME.lora_b           f32 [out, rank], its rows in the order of the base's; times n where
+ *                           the adapter is joined of n (joined_adapters.h)
  */
 #ifndef LS_STORAGE_ADAPTER_GGUF_H
 #define LS_STORAGE_ADAPTER_GGUF_H

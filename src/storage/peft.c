@@ -1,18 +1,22 @@
 /* peft.c - see peft.h. */
 #include "storage/peft.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fresh.h"
 #include "base/json.h"
+#include "storage/joined_adapters.h"
 #include "storage/run_adapters.h"
 #include "storage/state.h"
 
 typedef struct exporting {
     const char *base; /* NULL: none */
     ls_run_adapters run;
+    ls_architecture arch;
+    ls_joined_adapters joined;
     ls_tensor *list;
     size_t n;
 } exporting;
@@ -53,12 +57,40 @@ static bool has_text(const ls_json *list, const char *text) {
 
 /* ---- adapter_config.json ---- */
 
+/* Do all blocks have an adapter of the joined layer with this name? */
+static bool all_joined(const exporting *x, const char *name) {
+    int64_t n = 0;
+    for (size_t i = 0; i < x->joined.n; i++)
+        n += strcmp(last_part(x->joined.list[i].layer), name) == 0;
+    return n == x->arch.layers;
+}
+
+/* Joined adapters have their own rank, and the alpha with which the scale is that of others. */
+static void set_patterns(const exporting *x, ls_json *o) {
+    const ls_config *c = &x->run.config;
+    ls_json *ranks = ls_json_new_object(), *alphas = ls_json_new_object();
+    for (size_t i = 0; i < x->joined.n; i++) {
+        const ls_joined_adapter *j = &x->joined.list[i];
+        const double times = c->lora.rs ? sqrt((double)j->parts) : (double)j->parts;
+        ls_json_set_integer(ranks, last_part(j->layer), j->rank);
+        ls_json_set_number(alphas, last_part(j->layer), c->lora.alpha * times);
+    }
+    ls_json_set(o, "rank_pattern", ranks);
+    ls_json_set(o, "alpha_pattern", alphas);
+}
+
 /* "q_proj" if all layers of that name have an adapter; else their whole names. */
-static ls_json *targets_of(const ls_model *m) {
+static ls_json *targets_of(const exporting *x) {
+    const ls_model *m = &x->run.model;
     ls_json *list = ls_json_new_array();
     char layer[LS_NAME];
+    for (size_t i = 0; i < x->joined.n; i++) {
+        const char *whole = x->joined.list[i].layer, *last = last_part(whole);
+        const char *name = all_joined(x, last) ? last : whole;
+        if (!has_text(list, name)) ls_json_push(list, ls_json_new_text(name));
+    }
     for (int i = 0; i < m->nparams; i++) {
-        if (!m->params[i].adapter) continue;
+        if (!m->params[i].adapter || ls_joined_adapters_has(&x->arch, &m->params[i])) continue;
         ls_adapter_layer(&m->params[i], layer);
         const char *name = all_have(m, layer) ? last_part(layer) : layer;
         if (!has_text(list, name)) ls_json_push(list, ls_json_new_text(name));
@@ -93,10 +125,11 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
                 x->base ? ls_json_new_path(x->base) : ls_json_new_null());
     ls_json_set_integer(o, "r", c->lora.rank);
     ls_json_set_number(o, "lora_alpha", c->lora.alpha);
+    if (x->joined.n) set_patterns(x, o);
     ls_json_set_number(o, "lora_dropout", c->lora.dropout);
     ls_json_set_bool(o, "use_rslora", c->lora.rs);
     ls_json_set_bool(o, "use_dora", c->lora.dora);
-    ls_json_set(o, "target_modules", targets_of(&x->run.model));
+    ls_json_set(o, "target_modules", targets_of(x));
     ls_json_set(o, "modules_to_save", saved_of(x));
     ls_json_set_text(o, "bias", "none");
     ls_json_set_bool(o, "fan_in_fan_out", false);
@@ -107,8 +140,9 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
 
 /* ---- adapter_model.safetensors ---- */
 
-static ls_status add(exporting *x, const ls_param *p, const char *name, ls_error *e) {
-    ls_tensor t = ls_state_tensor(p, NULL, x->run.params + p->offset);
+static ls_status add(exporting *x, const ls_param *p, const float *values, const char *name,
+                     ls_error *e) {
+    ls_tensor t = ls_state_tensor(p, NULL, values);
     int n = snprintf(t.name, sizeof t.name, "base_model.model.%s", name);
     if (n >= (int)sizeof t.name)
         return ls_fail(e, LS_EINVAL, "the name %s is too long for a file of peft", name);
@@ -116,19 +150,35 @@ static ls_status add(exporting *x, const ls_param *p, const char *name, ls_error
     return LS_OK;
 }
 
+static ls_status add_joined(exporting *x, const ls_joined_adapter *j, ls_error *e) {
+    for (int b = 0; b < 2; b++) {
+        ls_param p = {.ndims = 2, .count = (size_t)(b ? j->rows * j->rank : j->rank * j->width)};
+        p.dims[0] = b ? j->rows : j->rank;
+        p.dims[1] = b ? j->rank : j->width;
+        char *name = ls_format("%s.lora_%c.weight", j->layer, b ? 'B' : 'A');
+        ls_status s = add(x, &p, b ? j->b : j->a, name, e);
+        free(name);
+        LS_TRY(s);
+    }
+    return LS_OK;
+}
+
 static ls_status list_tensors(exporting *x, ls_error *e) {
     const ls_model *m = &x->run.model;
     bool tied = x->run.config.model.head == LS_HEAD_TIED;
-    x->list = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams + 1);
+    x->list = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams + 1 + 2 * x->joined.n);
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
+        const float *values = x->run.params + p->offset;
         if (p->frozen && p->adapter)
             return ls_fail(e, LS_EINVAL, "%s: %s is frozen; peft has no form for that",
                            x->run.checkpoint, p->name);
-        if (!p->frozen) LS_TRY(add(x, p, p->name, e));
+        if (ls_joined_adapters_has(&x->arch, p)) continue;
+        if (!p->frozen) LS_TRY(add(x, p, values, p->name, e));
         if (!p->frozen && tied && strcmp(p->name, "model.embed_tokens.weight") == 0)
-            LS_TRY(add(x, p, "lm_head.weight", e));
+            LS_TRY(add(x, p, values, "lm_head.weight", e));
     }
+    for (size_t i = 0; i < x->joined.n; i++) LS_TRY(add_joined(x, &x->joined.list[i], e));
     return LS_OK;
 }
 
@@ -153,8 +203,8 @@ ls_status ls_peft_export(const char *from, bool ema, const char *base, const cha
     ls_fresh folder = {0};
     ls_status s = ls_run_adapters_open(from, ema, &x->run, e);
     if (s == LS_OK) x->base = base ? base : base_of(&x->run.config);
-    ls_architecture arch;
-    if (s == LS_OK) s = ls_run_adapters_architecture(&x->run, &arch, e);
+    if (s == LS_OK) s = ls_run_adapters_architecture(&x->run, &x->arch, e);
+    if (s == LS_OK) s = ls_joined_adapters_make(&x->run, &x->arch, &x->joined, e);
     if (s == LS_OK) s = list_tensors(x, e);
     if (s == LS_OK) s = ls_fresh_begin(to, LS_FRESH_DIRECTORY, &folder, e);
     if (s == LS_OK) {
@@ -168,6 +218,7 @@ ls_status ls_peft_export(const char *from, bool ema, const char *base, const cha
         *w_p = (ls_peft_written){.ntensors = x->n, .base = x->base ? ls_strdup(x->base) : NULL};
         for (size_t i = 0; i < x->n; i++) w_p->count += x->list[i].count;
     }
+    ls_joined_adapters_free(&x->joined);
     ls_run_adapters_close(&x->run);
     free(x->list);
     free(x);

@@ -50,27 +50,6 @@ void ls_run_adapters_close(ls_run_adapters *r) {
     free(r->checkpoint);
 }
 
-static bool is_layer(const ls_name *id, const char *layer) {
-    size_t n = strlen(layer);
-    return strncmp(id->name, layer, n) == 0 && strcmp(id->name + n, ".weight") == 0;
-}
-
-static ls_status check_whole(const ls_run_adapters *r, const ls_architecture *a, ls_error *e) {
-    char layer[LS_NAME];
-    ls_name id;
-    for (int i = 0; i < r->model.nparams; i++) {
-        const ls_param *p = &r->model.params[i];
-        ls_adapter_layer(p, layer);
-        for (int k = 0; !p->frozen && ls_name_at(a, k, &id); k++)
-            if (is_layer(&id, layer) && id.rows != id.dims[0])
-                return ls_fail(e, LS_EINVAL,
-                               "%s: %s is a part of %s in models of the family %s, so its adapter "
-                               "can't be written alone: use --merge, or train o_proj and down_proj",
-                               r->checkpoint, layer, id.file, ls_family_name(a->family));
-    }
-    return LS_OK;
-}
-
 ls_status ls_run_adapters_architecture(const ls_run_adapters *r, ls_architecture *a_p,
                                        ls_error *e) {
     ls_published_record o = {0};
@@ -79,7 +58,6 @@ ls_status ls_run_adapters_architecture(const ls_run_adapters *r, ls_architecture
     LS_TRY(ls_published_record_read(r->checkpoint, &o, e));
     if (o.there && o.arch.family == LS_FAMILY_PHI3) a.family = o.arch.family;
     ls_published_record_free(&o);
-    LS_TRY(check_whole(r, &a, e));
     *a_p = a;
     return LS_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 #include "model/model.h"
-#include "weights/tensor_names.h"
+#include "weights/architecture.h"
 
 typedef struct ls_run_adapters {
     char *checkpoint;
@@ -22,9 +22,8 @@ ls_status ls_run_has_adapters(const char *from, bool *has_p, ls_error *);
 ls_status ls_run_adapters_open(const char *from, bool ema, ls_run_adapters *r_p, ls_error *);
 void ls_run_adapters_close(ls_run_adapters *);
 
-/* The architecture of the base model, in the family that its files have. LS_EINVAL: a layer with an
- * adapter is a part of one there (Phi-3's qkv_proj, gate_up_proj): no file for others has a form
- * for that. */
+/* The architecture of the base model, in the family that its files have. LS_EINVAL: no family has
+ * all of its parts. */
 ls_status ls_run_adapters_architecture(const ls_run_adapters *, ls_architecture *a_p, ls_error *);
 
 /* The name of the parameter's layer, without ".lora_A.weight" or ".weight". */

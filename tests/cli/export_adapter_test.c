@@ -1,5 +1,7 @@
 /* export_adapter_test.c - lockstep export of a run's adapters as GGUF: keys, names and values, rows
  * in the order of llama.cpp; read again; what is refused. */
+#include <math.h>
+
 #include "cli/program.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
@@ -109,6 +111,94 @@ static void test_read(void **state) {
     expect("serve @/published --port 0 --adapter x=@/base.gguf", 1, "general.type is model");
 }
 
+static ls_safetensors open_weights(const char *name) {
+    ls_safetensors f;
+    ls_error e = {0};
+    char *path = ls_format("%s/%s", folder, name);
+    assert_ls_ok(ls_safetensors_open(path, &f, &e), e);
+    free(path);
+    return f;
+}
+
+/* merged [rows, width] = base + scale B A */
+static void check_merged(const float *base, const float *merged, const float *a, const float *b,
+                         const int64_t sizes[3], double scale) {
+    const int64_t rows = sizes[0], width = sizes[1], rank = sizes[2];
+    double most = 0;
+    for (int64_t i = 0; i < rows * width; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < rank; k++)
+            sum += (double)b[i / width * rank + k] * (double)a[k * width + i % width];
+        most = fmax(most, fabs(scale * sum));
+        assert_true(fabs((double)base[i] + scale * sum - (double)merged[i]) < 1e-6);
+    }
+    assert_true(most > 1e-4);
+}
+
+/* Phi-3's files have one tensor of q, k and v, and one of gate and up: so have its adapters, and
+ * with the patterns of peft and GGUF's alpha / rank they are those of the merged model. */
+static void test_joined(void **state) {
+    (void)state;
+    static const struct {
+        const char *layer, *gguf;
+        int64_t sizes[3]; /* rows, width, rank */
+        double scale;     /* alpha_pattern / rank_pattern */
+    } want[] = {{"model.layers.0.self_attn.qkv_proj", "blk.0.attn_qkv", {40, 24, 9}, 15.0 / 9},
+                {"model.layers.1.self_attn.qkv_proj", "blk.1.attn_qkv", {40, 24, 9}, 15.0 / 9},
+                {"model.layers.1.mlp.gate_up_proj", "blk.1.ffn_up", {128, 24, 6}, 10.0 / 6},
+                {"model.layers.0.self_attn.o_proj", "blk.0.attn_output", {24, 24, 3}, 5.0 / 3}};
+    expect(TRAIN "-o @/phi --set model.rope_dims=2", 0, NULL);
+    expect("export @/phi --to safetensors -o @/phi-base", 0, NULL);
+    expect(FROM "phi-base -o @/tuned --set lora.rank=3 --set lora.alpha=5 --set optim.lr=0.05 "
+                "--set lora.targets=[q_proj,v_proj,o_proj,layers.1.mlp.up_proj]",
+           0, NULL);
+    expect("export @/tuned --to peft -o @/phi-peft", 0, NULL);
+    expect("export @/tuned --to gguf -o @/phi.gguf", 0, "in 10 tensors, for the base model");
+    expect("export @/tuned --to safetensors --merge -o @/phi-merged", 0, NULL);
+    ls_safetensors base = open_weights("phi-base/model.safetensors");
+    ls_safetensors merged = open_weights("phi-merged/model.safetensors");
+    ls_safetensors peft = open_weights("phi-peft/adapter_model.safetensors");
+    ls_error e = {0};
+    char *path = ls_format("%s/phi.gguf", folder);
+    assert_ls_ok(ls_gguf_open(path, &file, &e), e);
+    free(path);
+    assert_int_equal(peft.n, 10);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        char *weight = ls_format("%s.weight", want[i].layer), *names[2];
+        const float *x = (const float *)ls_safetensors_find(&base, weight)->data, *of[2];
+        const float *y = (const float *)ls_safetensors_find(&merged, weight)->data;
+        for (int k = 0; k < 2; k++) {
+            names[0] = ls_format("base_model.model.%s.lora_%c.weight", want[i].layer, "AB"[k]);
+            names[1] = ls_format("%s.weight.lora_%c", want[i].gguf, "ab"[k]);
+            const ls_tensor *t = ls_safetensors_find(&peft, names[0]);
+            const ls_gguf_tensor *g = ls_gguf_find_tensor(&file, names[1]);
+            assert_true(t && g && g->count == (int64_t)t->count);
+            assert_int_equal(t->dims[0], want[i].sizes[k ? 0 : 2]);
+            of[k] = (const float *)t->data;
+            free(names[0]), free(names[1]);
+        }
+        check_merged(x, y, of[0], of[1], want[i].sizes, want[i].scale);
+        names[0] = ls_format("%s.weight.lora_a", want[i].gguf);
+        names[1] = ls_format("%s.weight.lora_b", want[i].gguf);
+        of[0] = (const float *)(const void *)ls_gguf_find_tensor(&file, names[0])->data;
+        of[1] = (const float *)(const void *)ls_gguf_find_tensor(&file, names[1])->data;
+        check_merged(x, y, of[0], of[1], want[i].sizes, 5 / (double)want[i].sizes[2]);
+        free(names[0]), free(names[1]), free(weight);
+    }
+    ls_gguf_close(&file);
+    ls_safetensors_close(&base);
+    ls_safetensors_close(&merged);
+    ls_safetensors_close(&peft);
+    expect(FROM "phi-base -o @/none --set model.adapter=@/phi-peft", 1, "rank_pattern is {");
+    expect(FROM "phi-base -o @/none --set model.adapter=@/phi.gguf", 1,
+           "blk.0.attn_qkv.weight.lora_a is of several layers of a model here");
+    expect(FROM "phi-base -o @/dora-phi --set lora.rank=2 --set lora.dora=on", 0, NULL);
+    expect("export @/dora-phi --to peft -o @/none", 1,
+           "q_proj is a part of model.layers.0.self_attn.qkv_proj.weight in models of the family "
+           "phi3, for whose DoRA adapters there is no form: use --merge");
+    assert_false(file_exists("none"));
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect("export @/run --to gguf -o @/adapter.gguf", 1, "exists; give the name of a new file");
@@ -126,6 +216,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_read),
+                                       cmocka_unit_test(test_joined),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
