@@ -131,16 +131,17 @@ static ls_status check_longrope(const ls_architecture *a, const char *what, ls_e
             e, LS_EINVAL,
             "%s: rope_type longrope turns %lld pairs of a head; at most %d are supported", what,
             (long long)pairs, LS_ROPE_PAIRS);
-    bool good =
-        r->base > 1 && r->original_context > 1 && (float)r->scale > 0 && (float)r->scale <= 1e6f;
+    bool good = r->base > 1 && r->original_context > 1 && r->original_context <= 1 << 20 &&
+                r->factor >= 1e-3 && r->factor <= 1e6 && (float)r->scale > 0 &&
+                (float)r->scale <= 1e6f; /* the limits of the keys of a config, too */
     for (int k = 0; k < LS_NROPE_LISTS; k++)
         for (int64_t i = 0; i < pairs; i++)
             good = good && a->divisors[k][i] >= 1e-6f && a->divisors[k][i] <= 1e6f;
     if (good) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: rope_type longrope needs numbers from 1e-6 to 1e6 in short_factor and "
-                   "long_factor, an attention_factor from 0 to 1e6, rope_theta above 1 and "
-                   "original_max_position_embeddings above 1",
+                   "long_factor, a factor from 1e-3 to 1e6, an attention_factor from 0 to 1e6, "
+                   "rope_theta above 1 and original_max_position_embeddings from 2 to 1048576",
                    what);
 }
 

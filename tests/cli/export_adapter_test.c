@@ -199,6 +199,28 @@ static void test_joined(void **state) {
     assert_false(file_exists("none"));
 }
 
+/* A Phi-4 has no part that Llama lacks but the form of its files: what begins with one stays one. */
+static void test_family(void **state) {
+    (void)state;
+    static const char half[] = "\"partial_rotary_factor\": 0.5";
+    ls_error e = {0};
+    ls_buf text = {0};
+    char *path = ls_format("%s/phi-base/config.json", folder), *at;
+    assert_ls_ok(ls_file_read(path, 1 << 16, &text, &e), e);
+    while ((at = strstr(text.data, half))) memcpy(at + sizeof half - 4, "1.0", 3);
+    assert_ls_ok(ls_file_replace(path, text.data, text.len, &e), e);
+    expect(FROM "phi-base -o @/phi4", 0, NULL);
+    expect("export @/phi4 --to gguf -o @/phi4.gguf", 0, NULL);
+    expect("weights @/phi4.gguf", 0, "phi3: 2 layers");
+    expect("import @/phi4.gguf -o @/phi4-again", 0, NULL);
+    char hash[256];
+    hash_of("phi4", hash);
+    *strchr(hash, '\n') = 0;
+    expect("export @/phi4-again --to safetensors -o @/phi4-safe", 0, hash + strlen("weights "));
+    ls_buf_free(&text);
+    free(path);
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect("export @/run --to gguf -o @/adapter.gguf", 1, "exists; give the name of a new file");
@@ -216,7 +238,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_read),
-                                       cmocka_unit_test(test_joined),
+                                       cmocka_unit_test(test_joined), cmocka_unit_test(test_family),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -37,8 +37,11 @@ static void write_gguf(const ls_architecture *a) {
     if (status != LS_OK) fprintf(stderr, "%s\n", e.msg);
     FUZZ_CHECK(status == LS_OK);
     want.context = ls_architecture_positions(a);
-    if (!a->gemma && a->window && a->window < a->context) want.context = a->window;
-    if (!a->gemma) want.window = 0;
+    bool says = a->gemma || a->family == LS_FAMILY_PHI3; /* which window there is */
+    if (!says && a->window && a->window < a->context) want.context = a->window;
+    if (!says) want.window = 0;
+    if (a->rope.type == LS_ROPE_LONGROPE)
+        want.rope.factor = (double)a->context / (double)a->rope.original_context;
     bool divides = a->rope.type == LS_ROPE_LINEAR || a->rope.type == LS_ROPE_LLAMA3;
     if (divides && (float)a->rope.factor == 1)
         want.rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = a->rope.base};

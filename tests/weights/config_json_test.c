@@ -580,6 +580,7 @@ static void test_phi3(void **state) {
         {"short_factor", "[1, 2]", "short_factor must be a list of 3 numbers"},
         {"short_factor", NULL, "short_factor must be a list of 3 numbers"},
         {"long_factor", "[1, \"2\", 3]", "long_factor must be a list of 3 numbers"},
+        {"factor", "1e7", "a factor from 1e-3 to 1e6"},
         {"long_factor", "[1, 0, 3]", "numbers from 1e-6 to 1e6 in short_factor and long_factor"},
         {"attention_factor", "0", "an attention_factor from 0 to 1e6"},
         {"original_max_position_embeddings", "2048", "it differs from that of the whole"},

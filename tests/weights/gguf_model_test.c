@@ -447,12 +447,57 @@ static void test_smollm3(void **state) {
     assert_ls_fails(read_file(&a, &e), LS_EINVAL, "not supported in a model of the family", e);
 }
 
+/* A file of Phi-3 with tensors of these names, of n numbers each. */
+static void check_phi_refused(const ls_architecture *a, const char *const names[2], int64_t n,
+                              const char *text) {
+    ls_gguf_writer w = {0};
+    ls_error e = {0};
+    float zeros[6400] = {0}, ones[64];
+    for (int i = 0; i < 64; i++) ones[i] = 1;
+    ls_gguf_put_architecture(&w, a, LS_BLOCK_F32);
+    for (int i = 0; i < 2 && names[i]; i++) ls_gguf_put_tensor(&w, names[i], LS_BLOCK_F32, 1, &n);
+    ls_gguf_put_tensor(&w, "token_embd.weight", LS_BLOCK_F32, 2, (int64_t[]){64, 100});
+    unlink(path);
+    assert_ls_ok(ls_gguf_begin(&w, path, &e), e);
+    for (int i = 0; i < 2 && names[i]; i++)
+        assert_ls_ok(ls_gguf_add(&w, ones, (size_t)n * sizeof *ones, &e), e);
+    assert_ls_ok(ls_gguf_add(&w, zeros, sizeof zeros, &e), e);
+    assert_ls_ok(ls_gguf_end(&w, &e), e);
+    ls_gguf_writer_free(&w);
+    ls_architecture b;
+    assert_ls_fails(read_file(&b, &e), LS_EINVAL, text, e);
+}
+
+static void test_phi3(void **state) {
+    (void)state;
+    static const char *const none[2], *const both[] = {LS_GGUF_SHORT, LS_GGUF_LONG},
+                                             *const one[] = {LS_GGUF_SHORT, NULL},
+                                             *const other[] = {LS_GGUF_DIVISORS, NULL};
+    ls_architecture a = architecture_of(LS_FAMILY_PHI3);
+    ls_error e = {0};
+    assert_ls_ok(ls_gguf_check(&a, &e), e);
+    check_phi_refused(&a, both, 4, "tensor 'rope_factors_short.weight' must be F32 [3]");
+    check_phi_refused(&a, one, 3, "tensor 'rope_factors_long.weight' must be F32 [3]");
+    check_phi_refused(&a, other, 3, "'rope_freqs.weight' is not supported in a model of the fam");
+    a.turned = 18;
+    check_phi_refused(&a, both, 9, "rope.dimension_count is 18, of heads of 16");
+    a.turned = 7;
+    check_phi_refused(&a, none, 0, "turns 7 of a head's 16 elements; it must be an even number");
+    a.turned = 0;
+    a.rope.type = LS_ROPE_LONGROPE;
+    a.rope.scale = 1.25;
+    a.rope.original_context = 9;
+    check_phi_refused(&a, none, 0, "attn_factor is 1.25, but there is no tensor 'rope_factors_s");
+    a.rope.original_context = 1;
+    check_phi_refused(&a, both, 8, "original_max_position_embeddings from 2 to 1048576");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),    cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_written), cmocka_unit_test(test_gemma3),
-        cmocka_unit_test(test_smollm3),
+        cmocka_unit_test(test_smollm3), cmocka_unit_test(test_phi3),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }
