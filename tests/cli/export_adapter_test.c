@@ -199,7 +199,7 @@ static void test_joined(void **state) {
     assert_false(file_exists("none"));
 }
 
-/* A Phi-4 has no part that Llama lacks but the form of its files: what begins with one stays one. */
+/* A Phi-4 is a Llama but for the form of its files: what begins with one stays one. */
 static void test_family(void **state) {
     (void)state;
     static const char half[] = "\"partial_rotary_factor\": 0.5";
