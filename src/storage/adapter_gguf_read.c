@@ -14,20 +14,21 @@
 #include "weights/blocks.h"
 #include "weights/gguf.h"
 #include "weights/gguf_model.h"
-#include "weights/weights.h"
 
 typedef struct reading {
     ls_gguf g;
     ls_architecture arch; /* of the base */
 } reading;
 
+/* A config may be that of a Llama and of a Phi-3, whose files differ: the adapter's says which. */
 static ls_status open_file(const ls_config *c, reading *r, ls_error *e) {
     LS_TRY(ls_family_of(c, &r->arch, e));
-    ls_weights w = {0};
-    if (*c->model.from) LS_TRY(ls_weights_open(c->model.from, &w, e));
-    if (*c->model.from && w.arch.family == LS_FAMILY_PHI3) r->arch.family = w.arch.family;
-    ls_weights_close(&w);
-    return ls_gguf_open(c->model.adapter, &r->g, e);
+    LS_TRY(ls_gguf_open(c->model.adapter, &r->g, e));
+    const ls_gguf_value *of = ls_gguf_find(&r->g, "general.architecture");
+    if (of && ls_gguf_is_text(of, ls_gguf_family_name(LS_FAMILY_PHI3)) &&
+        (r->arch.family == LS_FAMILY_LLAMA || r->arch.family == LS_FAMILY_MISTRAL))
+        r->arch.family = LS_FAMILY_PHI3;
+    return LS_OK;
 }
 
 /* ---- what it is ---- */
@@ -85,24 +86,10 @@ static bool is_part(const reading *r, const char *name) {
     return false;
 }
 
-/* Phi-3: an adapter of q, k and v together, or of gate and up. */
-static ls_status check_whole(const reading *r, const char *name, ls_error *e) {
-    ls_name id;
-    for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
-        if (id.rows != id.dims[0] && strncmp(name, id.gguf, strlen(id.gguf)) == 0)
-            return ls_fail(
-                e, LS_EINVAL,
-                "%s: %.80s is of several layers of a model here (%s is one of them), and "
-                "can't be read: merge the adapter into the weights of its base",
-                r->g.path, name, id.name);
-    return LS_OK;
-}
-
 static ls_status take_rank(const reading *r, ls_config *c, ls_error *e) {
     c->lora.rank = 0;
     for (size_t i = 0; i < r->g.ntensors; i++) {
         const ls_gguf_tensor *t = &r->g.tensors[i];
-        LS_TRY(check_whole(r, t->name, e));
         if (!is_part(r, t->name))
             return ls_fail(e, LS_EINVAL,
                            "%s: %.80s is not A or B of a linear layer of this model; adapters "
@@ -197,8 +184,9 @@ ls_status ls_adapter_gguf_adopt(ls_config *c, ls_error *e) {
 
 /* ---- its numbers ---- */
 
+/* *first_p: is it the first part of its tensor? Phi-3's q, k and v are rows of one, with one A. */
 static ls_status read_param(const reading *r, const ls_param *p, const ls_train_state *s,
-                            ls_error *e) {
+                            bool *first_p, ls_error *e) {
     ls_name id;
     ls_block_type type;
     bool a = false;
@@ -207,22 +195,22 @@ static ls_status read_param(const reading *r, const ls_param *p, const ls_train_
     char *name = ls_format("%s.lora_%c", id.gguf, a ? 'a' : 'b');
     const ls_gguf_tensor *t = ls_gguf_find_tensor(&r->g, name);
     free(name);
-    if (!t || t->ndims != 2 || t->dims[0] != p->dims[1] || t->dims[1] != p->dims[0])
+    if (!t || t->ndims != 2 || t->dims[0] != p->dims[1] || t->dims[1] != (a ? p->dims[0] : id.rows))
         return ls_fail(e, LS_EINVAL,
                        "%s: has no tensor %s.lora_%c of the model's shape: it is the adapter of "
                        "another model",
                        r->g.path, id.gguf, a ? 'a' : 'b');
     if (!ls_block_of_gguf(t->type, &type))
         return ls_fail(e, LS_EINVAL, "%s: the type of %s can't be read", r->g.path, t->name);
-    float *x = LS_NEW_ARRAY(float, p->count), *ordered = LS_NEW_ARRAY(float, p->count);
-    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = type}, 0,
-                   (int64_t)p->count, x);
+    float *x = LS_NEW_ARRAY(float, (size_t)t->count), *ordered = LS_NEW_ARRAY(float, p->count);
+    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = type}, 0, t->count, x);
     int64_t width = p->dims[1];
     for (int64_t i = 0; i < p->dims[0]; i++) {
-        int64_t row = a ? i : ls_adapter_gguf_row(&r->arch, &id, i);
+        int64_t row = a ? i : id.first + ls_adapter_gguf_row(&r->arch, &id, i);
         memcpy(ordered + i * width, x + row * width, (size_t)width * sizeof *x);
     }
     ls_state_put(s, s->flat.of[0], p->offset, p->offset + p->count, ordered);
+    *first_p = id.first == 0;
     free(x);
     free(ordered);
     return LS_OK;
@@ -230,10 +218,11 @@ static ls_status read_param(const reading *r, const ls_param *p, const ls_train_
 
 static ls_status read_all(const reading *r, const ls_train_state *s, ls_error *e) {
     size_t n = 0;
+    bool is_first = false;
     for (int i = 0; i < s->model->nparams; i++) {
         if (s->model->params[i].frozen) continue;
-        LS_TRY(read_param(r, &s->model->params[i], s, e));
-        n++;
+        LS_TRY(read_param(r, &s->model->params[i], s, &is_first, e));
+        n += is_first;
     }
     if (r->g.ntensors == n) return ls_guard_check(e);
     return ls_fail(e, LS_EINVAL, "%s: has %zu tensors, and the model trains %zu of them", r->g.path,

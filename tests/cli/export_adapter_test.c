@@ -191,7 +191,7 @@ static void test_joined(void **state) {
     ls_safetensors_close(&peft);
     expect(FROM "phi-base -o @/none --set model.adapter=@/phi-peft", 1, "rank_pattern is {");
     expect(FROM "phi-base -o @/none --set model.adapter=@/phi.gguf", 1,
-           "blk.0.attn_qkv.weight.lora_a is of several layers of a model here");
+           "has layers of rank 3, and blk.0.attn_qkv.weight.lora_a of 9");
     expect(FROM "phi-base -o @/dora-phi --set lora.rank=2 --set lora.dora=on", 0, NULL);
     expect("export @/dora-phi --to peft -o @/none", 1,
            "q_proj is a part of model.layers.0.self_attn.qkv_proj.weight in models of the family "

@@ -31,6 +31,7 @@ static const given good = {.family = "llama",
                            .block = LS_BLOCK_F32};
 
 static int64_t width_of(const char *name, bool a) {
+    if (!a && strstr(name, "attn_qkv")) return WIDTH + 2 * KEYS;
     return !a && strstr(name, "attn_k") ? KEYS : WIDTH;
 }
 
@@ -144,17 +145,28 @@ static int64_t row_in_file(int64_t i) {
     return i / HEAD * HEAD + i % HEAD % (HEAD / 2) * 2 + i % HEAD / (HEAD / 2);
 }
 
-static void has_values(const ls_model *m, const float *flat, const char *name, int t, bool pairs) {
+/* at: the tensor, and its first row. */
+static void has(const ls_model *m, const float *flat, const char *name, const int64_t at[2],
+                bool pairs) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         if (strcmp(p->name, name) != 0) continue;
         for (int64_t r = 0; r < p->dims[0]; r++)
             for (int64_t k = 0; k < p->dims[1]; k++)
-                assert_true(flat[p->offset + (size_t)(r * p->dims[1] + k)] ==
-                            element(t, (pairs ? row_in_file(r) : r) * p->dims[1] + k));
+                assert_true(
+                    flat[p->offset + (size_t)(r * p->dims[1] + k)] ==
+                    element((int)at[0], (at[1] + (pairs ? row_in_file(r) : r)) * p->dims[1] + k));
         return;
     }
     fail_msg("%s: missing", name);
+}
+
+static void has_values(const ls_model *m, const float *flat, const char *name, int t, bool pairs) {
+    has(m, flat, name, (const int64_t[]){t, 0}, pairs);
+}
+
+static void has_rows(const ls_model *m, const float *flat, const char *name, int t, int64_t first) {
+    has(m, flat, name, (const int64_t[]){t, first}, false);
 }
 
 static void check_values(ls_block_type type) {
@@ -180,6 +192,30 @@ static void test_values(void **state) {
     check_values(LS_BLOCK_F32);
     check_values(LS_BLOCK_F16);
     check_values(LS_BLOCK_BF16);
+}
+
+/* Phi-3's q, k and v are rows of one tensor, and have one A. */
+static void test_joined(void **state) {
+    (void)state;
+    given g = good;
+    ls_error e = {0};
+    ls_model m;
+    g.family = "phi3";
+    g.names[0] = "blk.0.attn_qkv.weight", g.names[1] = "blk.1.attn_qkv.weight";
+    ls_config *c = takes(&g);
+    assert_string_equal(c->lora.targets, "q_proj\nk_proj\nv_proj");
+    assert_ls_ok(ls_network_create(c, &m, &e), e);
+    float *flat = LS_NEW_ARRAY(float, m.nfloats);
+    const ls_train_state s = {.model = &m, .flat = {1, {flat}}};
+    assert_ls_ok(ls_adapter_file_load(c, &s, &e), e);
+    has_values(&m, flat, "model.layers.0.self_attn.q_proj.lora_A.weight", 0, false);
+    has_values(&m, flat, "model.layers.0.self_attn.v_proj.lora_A.weight", 0, false);
+    has_values(&m, flat, "model.layers.0.self_attn.q_proj.lora_B.weight", 1, false);
+    has_rows(&m, flat, "model.layers.1.self_attn.k_proj.lora_B.weight", 3, WIDTH);
+    has_rows(&m, flat, "model.layers.1.self_attn.v_proj.lora_B.weight", 3, WIDTH + KEYS);
+    free(flat);
+    ls_model_free(&m);
+    free(c);
 }
 
 static void test_refused(void **state) {
@@ -229,8 +265,8 @@ static void test_shapes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys), cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_shapes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys), cmocka_unit_test(test_values), cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_shapes)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
