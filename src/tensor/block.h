@@ -59,7 +59,7 @@ typedef struct ls_stored {
     bool int8;          /* products quantize their other operand (int8.h) */
 } ls_stored;
 
-/* Are strips of this type in groups (kernels/strips.h), which products of some rows read, too? */
+/* Are strips of this type in groups (kernels/strips.h)? */
 static inline bool ls_strips_in_groups(ls_block_type t) {
     return t == LS_BLOCK_Q8_0 || t == LS_BLOCK_Q4_0 || t == LS_BLOCK_Q4_1 || t == LS_BLOCK_BF16 ||
            t == LS_BLOCK_F16;

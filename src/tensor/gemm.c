@@ -102,7 +102,7 @@ static ahead weights_ahead(const ls_gemm_job *g, panel of) {
     const ls_weight_matrix *w = &g->w;
     ls_block_type t = w->rows.type;
     bool across = !w->transposed;
-    if (!across && w->rows.strips && ls_strips_in_groups(t)) return (ahead){0};
+    if (!across && w->rows.strips) return (ahead){0};
     int64_t elements = ls_block_elements(t);
     int64_t row = across ? of.p : w->first + of.j, col = across ? w->first + of.j : of.p;
     int64_t first = (row * w->width + col) / elements * elements;
@@ -220,11 +220,11 @@ enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a 
 /* Where weights are also in strips (gemv.h), columns are there as they are packed. False: not
  * these. */
 static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
-    enum { BLOCK = 32 };
     const ls_weight_matrix *w = &g->w;
     int64_t first = w->first + of.j, whole = w->end / LS_GEMV_GROUP * LS_GEMV_GROUP;
-    if (g->bf16 || !w->rows.strips || !ls_strips_in_groups(w->rows.type) || of.n != k->tile_n ||
-        first % k->strip_rows || first + of.n > whole || of.p % BLOCK || of.depth % BLOCK)
+    int64_t block = ls_max(ls_block_elements(w->rows.type), LS_STRIP_DEPTH);
+    if (g->bf16 || !w->rows.strips || of.n != k->tile_n || first % k->strip_rows ||
+        first + of.n > whole || of.p % block || of.depth % block)
         return false;
     k->unpack_strips(&(ls_strip_part){.type = w->rows.type,
                                       .strips = w->rows.strips,
@@ -425,9 +425,8 @@ static void split_run(void *arg, int thread, int nthreads) {
 static bool is_some(const ls_compute *c, const ls_gemm_job *g) {
     const ls_weight_matrix *w = &g->w;
     return g->M > 1 && g->M <= LS_GEMM_SOME && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
-           w->transposed && w->rows.data && w->rows.strips && ls_strips_in_groups(w->rows.type) &&
-           w->first % LS_GEMV_GROUP == 0 && g->K == w->width &&
-           LS_GEMM_SOME * g->K <= LS_GEMM_WORK &&
+           w->transposed && w->rows.data && w->rows.strips && w->first % LS_GEMV_GROUP == 0 &&
+           g->K == w->width && LS_GEMM_SOME * g->K <= LS_GEMM_WORK &&
            (g->M <= LS_GEMV_FEW || g->N >= LS_GEMV_GROUP * c->nthreads);
 }
 
@@ -443,7 +442,8 @@ static void multiply_some(const ls_compute *c, int thread, const ls_gemm_job *g)
     const ls_weight_matrix *w = &g->w;
     const void *strips =
         (const char *)w->rows.strips + ls_block_nbytes(w->rows.type, w->first * w->width);
-    if (g->M <= LS_GEMV_FEW) {
+    bool groups = ls_strips_in_groups(w->rows.type);
+    if (g->M <= LS_GEMV_FEW && groups) {
         c->k->gemv_few(&(ls_gemv_few_job){.table = {.w = {.type = w->rows.type, .strips = strips},
                                                     .V = g->N,
                                                     .C = g->K,
@@ -454,7 +454,7 @@ static void multiply_some(const ls_compute *c, int thread, const ls_gemm_job *g)
                                           .ldy = g->ldc});
         return;
     }
-    int64_t room = g->M > 6 ? 8 : g->M > 4 ? 6 : 4;
+    int64_t room = g->M <= 4 ? 4 : groups && g->M <= 6 ? 6 : 8;
     float *x = ls_compute_gemm_work(c, thread);
     pack_rows(g, room, x);
     c->k->gemm_some(&(ls_gemm_some_job){.type = w->rows.type,

@@ -37,8 +37,8 @@ void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 /* Strips: a table in blocks is read in another order than that of its rows, since a row is a lane
  * of vectors. Where its bytes are stored in that order, too, products have nothing to turn.
  * All types but f32 have them, in rows of C values that are whole blocks, or multiples of 32.
- * Products of more rows read those of some types (ls_strips_in_groups()); products in bf16 do not
- * read those of 16-bit floats. */
+ * Products of more rows read them, too, but for products in bf16, which do not read those of
+ * 16-bit floats either. */
 bool ls_gemv_has_strips(ls_block_type, int64_t C);
 
 /* to [ls_block_nbytes(w.type, V C)], aligned to 64 = the strips of w [V, C], for w.strips on this

@@ -131,15 +131,15 @@ typedef struct ls_gemv_table_job {
 
 /* The same in f32 with a few rows of x, 2 or 3, rows ldx and ldy apart, where the table is in
  * strips and V a multiple of LS_GEMV_GROUP: chains go on from the values of y, and the bias is not
- * read. */
+ * read. Types: ls_strips_in_groups(). */
 enum { LS_GEMV_FEW = 3 };
 typedef struct ls_gemv_few_job {
     ls_gemv_table_job table;
     int64_t rows, ldx, ldy;
 } ls_gemv_few_job;
 
-/* The same with some rows of x, more than LS_GEMV_FEW, up to LS_GEMM_SOME. There is room for 4, 6
- * or 8 of them; those that are not there are any numbers. */
+/* The same with some rows of x, up to LS_GEMM_SOME, and all types that have strips. There is room
+ * for 4 or 8 rows, or 6 where strips are in groups; those that are not there are any numbers. */
 enum { LS_GEMM_SOME = 8 };
 typedef struct ls_gemm_some_job {
     ls_block_type type;
@@ -150,7 +150,9 @@ typedef struct ls_gemm_some_job {
 } ls_gemm_some_job;
 
 /* Values k to k + depth of rows v to v + n of a table [V, C] that is in strips: depth and k are
- * multiples of 32, v and n of strip_rows, and the rows are in whole groups. */
+ * multiples of LS_STRIP_DEPTH and of a block, v and n of strip_rows, and the rows are in whole
+ * groups. */
+enum { LS_STRIP_DEPTH = 32 };
 typedef struct ls_strip_part {
     ls_block_type type;
     const void *strips; /* of the table's first row */
@@ -230,8 +232,7 @@ typedef struct ls_kernels {
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
     /* out [depth, n]: value k + i of row v + j is out[i * n + j], as pack_b() has it, with the bits
-     * of unpack. tile_n is a multiple of strip_rows. Types of this, gemv_few and gemm_some:
-     * ls_strips_in_groups(). */
+     * of unpack. tile_n is a multiple of strip_rows. */
     int strip_rows;
     void (*unpack_strips)(const ls_strip_part *, float *out);
     /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_PAGE. Columns

@@ -280,6 +280,42 @@ static inline void do_gemv_more_bf16(const ls_kernels *k, int64_t n, values *v) 
     do_blocks(k, n, v, blocks_in_bf16, LS_BLOCK_Q3_K);
 }
 
+/* Of the whole groups of strips: products with three or five rows, x and x from later values on;
+ * then values of the last sixteen rows, as many as results have room. */
+static inline void blocks_with_some(const ls_kernels *k, const ls_gemv_table_job *j) {
+    enum { DEPTH = LS_BLOCK_MOST, ROOM = 8, SIXTEEN = 16 };
+    static float x[2 * DEPTH * ROOM], tile[DEPTH * SIXTEEN];
+    const int64_t V = j->V / LS_GEMV_GROUP * LS_GEMV_GROUP, M = j->V % 4 == 1 ? 3 : 5;
+    const int64_t room = M > 4 ? 8 : 4;
+    if (!j->w.strips || V == 0) return;
+    for (int64_t i = 0; i < j->C * room; i++) x[i] = j->x[(i / room + 37 * (i % room)) % j->C];
+    for (int64_t i = 0; i < M * V; i++) j->y[i] = j->x[i % j->C];
+    k->gemm_some(&(ls_gemm_some_job){.type = j->w.type,
+                                     .strips = j->w.strips,
+                                     .V = V,
+                                     .C = j->C,
+                                     .M = M,
+                                     .room = room,
+                                     .ldy = V,
+                                     .x = x,
+                                     .y = j->y});
+    k->unpack_strips(&(ls_strip_part){.type = j->w.type,
+                                      .strips = j->w.strips,
+                                      .C = j->C,
+                                      .v = V - SIXTEEN,
+                                      .n = SIXTEEN,
+                                      .k = DEPTH,
+                                      .depth = DEPTH},
+                     tile);
+    for (int64_t i = M * V; i < CELLS; i++) j->y[i] = tile[i * 7 % (DEPTH * SIXTEEN)];
+}
+static inline void do_some(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_with_some, LS_BLOCK_Q8_0);
+}
+static inline void do_some_more(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_with_some, LS_BLOCK_Q3_K);
+}
+
 /* A panel of three rows, with some sizes of as many as results have room: x, turned around. */
 static inline void blocks_in_int8(const ls_kernels *k, const ls_gemv_table_job *j) {
     enum { MOST = 2 * LS_BLOCK_MOST };

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/min.h"
 #include "base/random.h"
 #include "tensor/block_scales.h"
 #include "tensor/each_kernel.h"
@@ -140,20 +141,20 @@ static void check_gemv(const ls_compute *c, const table *t) {
 /* Whole groups, as products pack them: from values k on, some at a time; from each row on, one
  * column of a tile or several, also over the end of a group. */
 static void check_unpack(const ls_compute *c, const table *t) {
-    enum { BLOCK = 32 };
     copy x = with_strips(c, t);
+    const int64_t block = ls_max(ls_block_elements(t->w.type), LS_STRIP_DEPTH);
     const int64_t few = c->k->strip_rows, whole = t->rows / LS_GEMV_GROUP * LS_GEMV_GROUP;
     float *out = malloc((size_t)(t->width * c->k->tile_n) * sizeof *out);
     for (int64_t n = few; n <= c->k->tile_n; n += few)
         for (int64_t v = 0; v + n <= whole; v += few)
-            for (int64_t k = 0; k < t->width; k += BLOCK) {
+            for (int64_t k = 0; k < t->width; k += block) {
                 ls_strip_part part = {.type = t->w.type,
                                       .strips = x.strips,
                                       .C = t->width,
                                       .v = v,
                                       .n = n,
                                       .k = k,
-                                      .depth = k ? BLOCK : t->width};
+                                      .depth = k ? block : t->width};
                 c->k->unpack_strips(&part, out);
                 for (int64_t i = 0; i < part.depth; i++)
                     for (int64_t r = 0; r < n; r++)
@@ -189,7 +190,7 @@ static void check(const ls_compute *c) {
                 check_gemm(c, &t, 3);
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */
                 if (ls_gemv_has_strips(t.w.type, t.width)) {
-                    if (ls_strips_in_groups(t.w.type)) check_unpack(c, &t);
+                    check_unpack(c, &t);
                     int64_t some = r == 3 ? LS_GEMM_SOME + 1 : 4;
                     for (int64_t M = 2; M <= some; M++) check_gemm_of_strips(c, &t, M);
                 }

@@ -81,7 +81,7 @@ static int find_subjects(subject *s) {
 
 /* ---- results ---- */
 
-enum { MAX_RESULTS = 60000, MAX_KERNELS = 128 };
+enum { MAX_RESULTS = 60000, MAX_KERNELS = 160 };
 
 static struct {
     const char *kernel; /* a literal */
@@ -195,6 +195,10 @@ static const struct {
     {do_gemv_more_bf16,
      {"gemv_table_bf16 q3_k", "gemv_table_bf16 q2_k", "gemv_table_bf16 iq4_nl",
       "gemv_table_bf16 iq4_xs"}},
+    {do_some,
+     {"gemm_some q8_0", "gemm_some q4_0", "gemm_some q4_1", "gemm_some q5_0", "gemm_some q5_1",
+      "gemm_some q4_k", "gemm_some q5_k", "gemm_some q6_k"}},
+    {do_some_more, {"gemm_some q3_k", "gemm_some q2_k", "gemm_some iq4_nl", "gemm_some iq4_xs"}},
     {do_int8_more, {"int8_rows", "int8_rows", "int8_rows", "int8_rows"}},
     {do_kept_bf16, {"kept_scores_bf16", "kept_mix_bf16", "kept_mix_bf16"}},
     {do_gemv_kept, {"kept_scores", "kept_mix", "kept_mix"}},

@@ -1,5 +1,5 @@
 /* strips_tile.c - strips.h: they are multiplied with some rows, or written as a tile of floats for
- * products with many. */
+ * products with many. Strips that are not in groups: lanes_tile.c. */
 #include "tensor/kernels/strips.h"
 
 /* Rows of the table that are in a register, and how often a group has as many. */
@@ -61,7 +61,8 @@ void LS_K(unpack_strips)(const ls_strip_part *j, float *out) {
     case LS_BLOCK_Q4_0: each_block(weight_q4_0, layout_of(LS_BLOCK_Q4_0), j, out); break;
     case LS_BLOCK_Q4_1: each_block(weight_q4_1, layout_of(LS_BLOCK_Q4_1), j, out); break;
     case LS_BLOCK_BF16: each_block(weight_bf16, layout_of(LS_BLOCK_BF16), j, out); break;
-    default: each_block(weight_f16, layout_of(LS_BLOCK_F16), j, out); break;
+    case LS_BLOCK_F16: each_block(weight_f16, layout_of(LS_BLOCK_F16), j, out); break;
+    default: LS_K(unpack_lanes)(j, out); break;
     }
 }
 
@@ -124,6 +125,10 @@ INLINE void all_groups(int rows, const ls_gemm_some_job *j) {
 }
 
 void LS_K(gemm_some)(const ls_gemm_some_job *j) {
+    if (!ls_strips_in_groups(j->type)) {
+        LS_K(lanes_some)(j);
+        return;
+    }
     switch (j->room) {
     case 4: all_groups(4, j); break;
     case 6: all_groups(6, j); break;

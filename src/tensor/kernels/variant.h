@@ -33,6 +33,9 @@ void LS_K(gemv_few)(const ls_gemv_few_job *j);
 void LS_K(gemm_some)(const ls_gemm_some_job *j);
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 void LS_K(unpack_strips)(const ls_strip_part *part, float *out);
+/* The same with strips that are not in groups. */
+void LS_K(lanes_some)(const ls_gemm_some_job *j);
+void LS_K(unpack_lanes)(const ls_strip_part *part, float *out);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
 #ifdef V_PAIRS
