@@ -72,6 +72,18 @@ int64_t ls_config_key_whole(const ls_config *c, const ls_config_key *k) {
     return k->type == LS_KEY_CHOICE ? *(const int *)at : *(const int64_t *)at;
 }
 
+bool ls_config_key_in_range(const ls_config *c, const ls_config_key *k) {
+    const int64_t *whole = k->whole;
+    const double *real = k->real;
+    if (k->type == LS_KEY_INTEGER) {
+        int64_t x = ls_config_key_whole(c, k);
+        return (x >= whole[LS_KEY_LOW] && x <= whole[LS_KEY_HIGH]) || x == whole[LS_KEY_USUAL];
+    }
+    if (k->type != LS_KEY_REAL) return true;
+    double x = *(const double *)(const void *)((const char *)c + k->offset);
+    return (x >= real[LS_KEY_LOW] && x <= real[LS_KEY_HIGH]) || x == real[LS_KEY_USUAL];
+}
+
 void ls_config_key_copy(ls_config *to, const ls_config *from, const ls_config_key *k) {
     memcpy((char *)to + k->offset, (const char *)from + k->offset, size_of(k));
 }

@@ -75,6 +75,9 @@ extern const char *const ls_config_span_units[];
 /* "lowest to highest", for a number. */
 void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
 
+/* Is a number within its limits, or the default? True for keys of other types. */
+bool ls_config_key_in_range(const ls_config *, const ls_config_key *);
+
 /* Gives it its default. */
 void ls_config_key_reset(ls_config *, const ls_config_key *);
 

@@ -170,6 +170,19 @@ static ls_status set_gpt2(ls_config *c, const ls_architecture *a, ls_error *e) {
     return LS_OK;
 }
 
+/* A run's config could not be read again with other numbers. */
+static ls_status check_numbers(const ls_config *c, ls_error *e) {
+    const ls_config_key *k = NULL;
+    char range[LS_KEY_RANGE];
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
+        if (strncmp(k->name, "model.", 6) != 0 || ls_config_key_in_range(c, k)) continue;
+        ls_config_key_write_range(k, range);
+        return ls_fail(e, LS_EINVAL, "model.from: %s: its %s is not supported: a config has %s",
+                       c->model.from, k->name, range);
+    }
+    return LS_OK;
+}
+
 static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
     LS_TRY((a->family == LS_FAMILY_GPT2 ? set_gpt2 : set_llama)(c, a, e));
     c->model.layers = a->layers;
@@ -180,7 +193,7 @@ static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
         return ls_fail(
             e, LS_EINVAL, "model.context is %lld; %s was trained with at most %lld positions",
             (long long)c->model.context, c->model.from, (long long)ls_architecture_positions(a));
-    return LS_OK;
+    return check_numbers(c, e);
 }
 
 /* ---- keys that are written beside model.from ---- */

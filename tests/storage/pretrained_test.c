@@ -130,6 +130,14 @@ static void test_refusals(void **state) {
     refuse(&c, "models of family gpt2 whose feed-forward layer is not 4 times the width can't be");
     c.model.from = "gone";
     refuse(&c, "model.from: gone: can't be opened: No such file");
+    c = config_of(0);
+    small_model far = small_models[0];
+    far.config = SMALL_SIZES "\"tie_word_embeddings\": true, \"rope_scaling\": {\"rope_type\": "
+                             "\"llama3\", \"factor\": 2, \"low_freq_factor\": 1, "
+                             "\"high_freq_factor\": 4, "
+                             "\"original_max_position_embeddings\": 1048577}";
+    small_write_config(&far, folder);
+    refuse(&c, "its model.rope_original is not supported: a config has 1 to 1048576");
 }
 
 /* Frozen parameters are read apart. */
