@@ -40,6 +40,8 @@ static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
 void ls_endpoint_close(ls_endpoint *p) {
     if (!p) return;
     if (p->commons) atomic_store(&ls_commons_worker_of(p->commons, p->commons->rank)->left, 1);
+    if (p->met_over && atomic_load(&p->net->broken_over))
+        atomic_store(&p->met_over->broken_over, true);
     if (p->net) p->net->ops->close(p->net);
     ls_watch_stop(p->watch); /* it answers while MPI waits for the others' end */
     if (p->met_over) p->met_over->ops->close(p->met_over);

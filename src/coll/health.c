@@ -95,6 +95,11 @@ static void text_of(const ls_request *r, char *text, size_t nbytes) {
 
 /* ---- a group that is broken ---- */
 
+static void set_broken(ls_group *g, ls_status code) {
+    atomic_store(&g->broken, (int)code);
+    if (g->end && g->end->net) atomic_store(&g->end->net->broken_over, true);
+}
+
 void ls_group_break(ls_group *g, int suspect, const ls_error *e) {
     ls_group_break_by(g, suspect, &(ls_miscount){0}, e);
 }
@@ -107,7 +112,7 @@ void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_
         g->suspect = suspect;
         g->miscount = *m;
         if (m->found) g->to_report = true;
-        atomic_store(&g->broken, (int)g->why.code);
+        set_broken(g, g->why.code);
     }
     pthread_mutex_unlock(&g->lock);
 }
@@ -116,7 +121,7 @@ void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_
 static void set_reason(ls_group *g, const ls_error *e) {
     pthread_mutex_lock(&g->lock);
     g->why = *e;
-    atomic_store(&g->broken, (int)e->code);
+    set_broken(g, e->code);
     pthread_mutex_unlock(&g->lock);
 }
 

@@ -70,6 +70,9 @@ struct ls_net {
     /* Other workers wait for something that the next polls give them, although no message of this
      * worker may be in flight. Read by any thread. */
     atomic_bool owes;
+    /* A group over it is broken: a peer may be stopped, and close() waits for it only for a while.
+     * Set by any thread. */
+    atomic_bool broken_over;
 };
 
 /* Is what a sender says of the length what the receive m asks for? */

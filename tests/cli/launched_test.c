@@ -195,6 +195,35 @@ static void test_wrong_once_lockstep_run(void **state) {
     wrong_once(LOCKSTEP_PROGRAM " run -n 3");
 }
 
+/* One worker is stopped: the others give it up and exit, and mpirun ends it. */
+static void stopped(const char *launcher, const char *run) {
+    char line[1024], *output = NULL;
+    static const char script[] =
+        "#!/bin/sh\nr=$OMPI_COMM_WORLD_RANK$PMI_RANK\n[ $r != 1 ] || { until [ -s $1/metrics.jsonl "
+        "]; "
+        "do sleep 0.1; done; kill -STOP $$; } &\nexec " LOCKSTEP_PROGRAM
+        " train configs/tiny.yaml -o $1 --set train.steps=1000000 --set parallel.timeout_s=1\n";
+    write_file("stopped.sh", script, sizeof script - 1);
+    snprintf(line, sizeof line, "timeout 200 %s sh %s/stopped.sh %s/%s 2>&1", launcher, folder,
+             folder, run);
+    int code = shell(line, &output);
+    if (code == 0 || code == 124 || !strstr(output, " for worker 1 (pid "))
+        fail_msg("%s: exit code %d; output:\n%s", launcher, code, output);
+    free(output);
+}
+
+static void test_stopped_openmpi(void **state) {
+    (void)state;
+    skip_without("mpirun.openmpi");
+    stopped(OPENMPI, "stopped-openmpi");
+}
+
+static void test_stopped_mpich(void **state) {
+    (void)state;
+    skip_without("mpirun.mpich");
+    stopped("mpirun.mpich -n 3", "stopped-mpich");
+}
+
 /* One worker is killed: the others name the lost worker and exit. */
 static void test_killed(void **state) {
     (void)state;
@@ -352,6 +381,8 @@ int main(void) {
         cmocka_unit_test(test_wrong_once_openmpi),
         slow_unit_test(test_wrong_once_mpich),
         cmocka_unit_test(test_wrong_once_lockstep_run),
+        cmocka_unit_test(test_stopped_openmpi),
+        cmocka_unit_test(test_stopped_mpich),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_requeue_openmpi),
         cmocka_unit_test(test_lost_openmpi),

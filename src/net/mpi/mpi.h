@@ -9,7 +9,8 @@
  *          MPI_THREAD_FUNNELED, calls its groups from that one thread.
  * End      closing notifies the other workers, for which this one is then lost. It finalises MPI if
  *          opening initialised it: it waits until the other workers close, too, and then MPI can't
- *          be opened again. After an error of MPI it doesn't, and the launcher ends the others.
+ *          be opened again. After an error of MPI it doesn't, nor where a group is broken and some
+ *          don't close within 10 s; then the launcher ends the others.
  */
 #ifndef LS_NET_MPI_MPI_H
 #define LS_NET_MPI_MPI_H

@@ -511,14 +511,17 @@ static void free_transfers(transfer *t) {
 }
 
 /* What MPI still holds stays allocated. If MPI_Finalize follows, which waits for all workers, this
- * waits for their LEFT first; if one has died, the launcher ends this process meanwhile. */
+ * waits for their LEFT first; if one has died, the launcher ends this process meanwhile. One that
+ * is stopped would be waited for without end: once a group is broken, this process ends without
+ * MPI_Finalize, and the launcher ends the others. */
 static void mpi_close(ls_net *net) {
     mpi_net *x = (mpi_net *)net;
-    bool last = --nopen == 0;
+    bool last = --nopen == 0, broken = atomic_load(&net->broken_over);
     ls_mpi_send_left(x);
-    ls_mpi_await_left(x, last && ours ? -1 : PATIENCE_NS);
-    bool quiet = !is_broken(x) && quiesce(x);
-    bool usable = !is_broken(x);
+    ls_mpi_await_left(x, !last || !ours ? PATIENCE_NS : broken ? BROKEN_PATIENCE_NS : -1);
+    bool stuck = broken && x->nleft < net->size - 1;
+    bool quiet = !stuck && !is_broken(x) && quiesce(x);
+    bool usable = !stuck && !is_broken(x);
     if (quiet) {
         for (int i = 0; i < x->nactions; i++)
             if (x->actions[i].what == LISTEN || x->actions[i].what == CONTROL)

@@ -2,6 +2,7 @@
  * late, given up, or whose lengths differ. mpi_native_test.c has MPI's own collectives.
  */
 /* ctest: slow busy seconds=60 */
+#include <signal.h>
 
 #include "coll/flight.h"
 #include "net/mpi/mpirun.h"
@@ -358,6 +359,16 @@ static void case_left(void) {
     free(out);
 }
 
+/* The last worker is stopped, and the others have given up. */
+static void case_stopped(void) {
+    meet_all();
+    if (net->size == 1) return;
+    if (net->rank == net->size - 1) raise(SIGSTOP);
+    atomic_store(&net->broken_over, true);
+    net->ops->close(net);
+    exit(3);
+}
+
 /* ---- the test ---- */
 
 static const mpi_case cases[] = {
@@ -371,6 +382,7 @@ static const mpi_case cases[] = {
     {"late", case_late, 0},
     {"left", case_left, 0},
     {"exit", case_exit, PRINTS_NOTHING},
+    {"stopped", case_stopped, PRINTS_NOTHING},
     {0},
 };
 
