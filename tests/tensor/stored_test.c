@@ -174,7 +174,7 @@ static void check_gemm_of_strips(const ls_compute *c, const table *t, int64_t M)
 }
 
 static void check(const ls_compute *c) {
-    static const int64_t rows[] = {1, 16, 33, 130}, blocks[] = {1, 5};
+    static const int64_t rows[] = {1, 16, 33, 130}, blocks[] = {1, 3};
     for (int type = 0; type < LS_NBLOCK_TYPES; type++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
