@@ -36,6 +36,5 @@ ls_status ls_adapter_file_adopt(ls_config *c, ls_error *e) {
 }
 
 ls_status ls_adapter_file_load(const ls_config *c, const ls_train_state *s, ls_error *e) {
-    return ls_gguf_is(c->model.adapter) ? ls_adapter_gguf_load(c, s, e)
-                                        : ls_peft_load(c->model.adapter, s, e);
+    return ls_gguf_is(c->model.adapter) ? ls_adapter_gguf_load(c, s, e) : ls_peft_load(c, s, e);
 }

@@ -9,9 +9,38 @@
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/suffix.h"
+#include "networks/family.h"
+#include "storage/adapter_gguf.h"
 #include "tensor/stored.h"
 
 static const char PREFIX[] = "base_model.model.";
+enum { WEIGHT = sizeof ".weight" - 1 };
+
+/* ---- the matrices of Phi-3, each of which is several layers here ---- */
+
+/* As it is in Phi-3's files, if it can be there. A config may be that of a Llama and of a Phi-3. */
+static bool as_phi3(const ls_config *c, ls_architecture *a_p) {
+    ls_error none = {0};
+    if (ls_family_of(c, a_p, &none) != LS_OK) return false;
+    bool may = a_p->family == LS_FAMILY_LLAMA || a_p->family == LS_FAMILY_MISTRAL ||
+               a_p->family == LS_FAMILY_PHI3;
+    a_p->family = LS_FAMILY_PHI3;
+    return may;
+}
+
+/* Is the tensor that of a module which peft means by this name? */
+static bool is_meant(const char *tensor, const char *module) {
+    size_t all = strlen(tensor) - WEIGHT, n = strlen(module);
+    return n <= all && strncmp(tensor + all - n, module, n) == 0 &&
+           (n == all || tensor[all - n - 1] == '.');
+}
+
+/* The name of the tensor in the files that has a joined layer's. False: it is not joined. */
+static bool find_joined(const ls_architecture *a, const char *module, ls_name *id_p) {
+    for (int i = 0; ls_name_at(a, i, id_p); i++)
+        if (strcmp(id_p->file, id_p->name) != 0 && is_meant(id_p->file, module)) return true;
+    return false;
+}
 
 /* ---- adapter_config.json ---- */
 
@@ -195,6 +224,22 @@ static ls_status append(const reading *r, const char **list, const char *key, co
     return LS_OK;
 }
 
+/* A joined one means its parts: qkv_proj means q_proj, k_proj and v_proj. */
+static ls_status take_target(const reading *r, const char *module, ls_error *e) {
+    const char **list = &r->c->lora.targets;
+    ls_architecture a;
+    ls_name id;
+    char part[LS_NAME_MOST];
+    if (!module || !*module || !as_phi3(r->c, &a) || !find_joined(&a, module, &id))
+        return append(r, list, "target_modules", module, e);
+    size_t before = strlen(id.file) - WEIGHT - strlen(module);
+    for (int k = 0; ls_name_part(&a, id.file, k, part); k++) {
+        part[strlen(part) - WEIGHT] = 0;
+        LS_TRY(append(r, list, "target_modules", part + before, e));
+    }
+    return LS_OK;
+}
+
 static ls_status take_targets(const reading *r, ls_error *e) {
     const ls_json *list = ls_json_get(r->o, "target_modules");
     const char *word = ls_json_text(list);
@@ -205,8 +250,7 @@ static ls_status take_targets(const reading *r, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "%s: has no target_modules", r->path);
     if (word) return append(r, &r->c->lora.targets, "target_modules", word, e);
     for (size_t i = 0; i < ls_json_count(list); i++)
-        LS_TRY(
-            append(r, &r->c->lora.targets, "target_modules", ls_json_text(ls_json_at(list, i)), e));
+        LS_TRY(take_target(r, ls_json_text(ls_json_at(list, i)), e));
     return LS_OK;
 }
 
@@ -295,34 +339,66 @@ ls_status ls_peft_adopt(ls_config *c, ls_error *e) {
 
 /* ---- adapter_model.safetensors ---- */
 
-static ls_status load_param(const ls_safetensors *f, const ls_train_state *s, const ls_param *p,
-                            const char *path, ls_error *e) {
-    char *name = ls_format("%s%s", PREFIX, p->name);
+typedef struct loading {
+    const ls_safetensors *f;
+    const char *path; /* of the file */
+    const ls_train_state *s;
+    const ls_architecture *phi3; /* or NULL */
+} loading;
+
+/* Where a file has a parameter: all of a tensor, or, from row `first` on, some of its rows. */
+typedef struct source {
+    const ls_tensor *t;
+    int64_t first, rows;
+} source;
+
+static const ls_tensor *find(const ls_safetensors *f, const char *module, const char *rest) {
+    char *name = ls_format("%s%s%s", PREFIX, module, rest);
     const ls_tensor *t = ls_safetensors_find(f, name);
-    bool same = t && t->ndims == p->ndims && t->type != LS_NBLOCK_TYPES;
-    for (int d = 0; same && d < p->ndims; d++) same = t->dims[d] == p->dims[d];
     free(name);
+    return t;
+}
+
+/* Joined matrices have one A. */
+static source source_of(const loading *x, const ls_param *p) {
+    source whole = {find(x->f, p->name, ""), 0, p->dims[0]};
+    ls_name id;
+    bool is_a = false;
+    if (whole.t || !p->adapter || !x->phi3 || !ls_adapter_gguf_base(x->phi3, p, &id, &is_a))
+        return whole;
+    const char *rest = p->name + strlen(id.name) - WEIGHT;
+    id.file[strlen(id.file) - WEIGHT] = 0;
+    return (source){find(x->f, id.file, rest), id.first, is_a ? p->dims[0] : id.rows};
+}
+
+/* *n_p: tensors of the file that have been read, each of which counts once. */
+static ls_status load_param(const loading *x, const ls_param *p, size_t *n_p, ls_error *e) {
+    const source from = source_of(x, p);
+    const ls_tensor *t = from.t;
+    bool same = t && t->ndims == p->ndims && t->type != LS_NBLOCK_TYPES && t->dims[0] == from.rows;
+    for (int d = 1; same && d < p->ndims; d++) same = t->dims[d] == p->dims[d];
     if (!same)
         return ls_fail(e, LS_EINVAL,
                        "%s: has no tensor %s%s of the model's shape: it is the adapter of another "
                        "model",
-                       path, PREFIX, p->name);
+                       x->path, PREFIX, p->name);
     float *room = LS_NEW_ARRAY(float, p->count);
-    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = t->type}, 0,
+    int64_t width = (int64_t)p->count / p->dims[0];
+    int64_t first = from.rows == p->dims[0] ? 0 : from.first * width;
+    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = t->type}, first,
                    (int64_t)p->count, room);
-    ls_state_put(s, s->flat.of[0], p->offset, p->offset + p->count, room);
+    ls_state_put(x->s, x->s->flat.of[0], p->offset, p->offset + p->count, room);
     free(room);
+    *n_p += from.first == 0;
     return LS_OK;
 }
 
-static ls_status load_all(const ls_safetensors *f, const ls_train_state *s, const char *path,
-                          ls_error *e) {
+static ls_status load_all(const loading *x, ls_error *e) {
+    const ls_safetensors *f = x->f;
+    const char *path = x->path;
     size_t n = 0;
-    for (int i = 0; i < s->model->nparams; i++) {
-        if (s->model->params[i].frozen) continue;
-        LS_TRY(load_param(f, s, &s->model->params[i], path, e));
-        n++;
-    }
+    for (int i = 0; i < x->s->model->nparams; i++)
+        if (!x->s->model->params[i].frozen) LS_TRY(load_param(x, &x->s->model->params[i], &n, e));
     const ls_tensor *head = ls_safetensors_find(f, "base_model.model.lm_head.weight");
     const ls_tensor *same = ls_safetensors_find(f, "base_model.model.model.embed_tokens.weight");
     bool tied = head && same && head->count == same->count && head->type == same->type &&
@@ -336,12 +412,13 @@ static ls_status load_all(const ls_safetensors *f, const ls_train_state *s, cons
                    f->n, n);
 }
 
-ls_status ls_peft_load(const char *folder, const ls_train_state *s, ls_error *e) {
+ls_status ls_peft_load(const ls_config *c, const ls_train_state *s, ls_error *e) {
     ls_safetensors f;
-    char *path = ls_format("%s/adapter_model.safetensors", folder);
+    ls_architecture a;
+    char *path = ls_format("%s/adapter_model.safetensors", c->model.adapter);
     ls_status status = ls_safetensors_open_any(path, &f, e);
     if (status == LS_OK) {
-        status = load_all(&f, s, path, e);
+        status = load_all(&(loading){&f, path, s, as_phi3(c, &a) ? &a : NULL}, e);
         if (status == LS_OK) status = ls_guard_check(e);
         ls_safetensors_close(&f);
     }

@@ -10,7 +10,9 @@
 ls_status ls_peft_adopt(ls_config *, ls_error *);
 
 /* Reads what the adapter has into flat.of[0] of the state, of which `owned` and `all_params` count.
- * LS_EINVAL: it does not have all that is trained, in these shapes, or has more. */
-ls_status ls_peft_load(const char *path, const ls_train_state *, ls_error *);
+ * The matrices that Phi-3's files have for several layers (qkv_proj, gate_up_proj) become those
+ * layers, with the same A. LS_EINVAL: it does not have all that is trained, in these shapes, or has
+ * more. */
+ls_status ls_peft_load(const ls_config *, const ls_train_state *, ls_error *);
 
 #endif

@@ -199,6 +199,37 @@ static void test_joined(void **state) {
     assert_false(file_exists("none"));
 }
 
+/* Adapters of the joined matrices alone, as peft makes them: q, k and v have one A. A step of no
+ * size leaves them as they are. */
+static void test_joined_read(void **state) {
+    (void)state;
+    static const char config[] = "{\"peft_type\": \"LORA\", \"r\": 9, \"lora_alpha\": 15, "
+                                 "\"target_modules\": [\"self_attn.qkv_proj\"]}";
+    static const char layer[] = "model.layers.1.self_attn.qkv_proj.weight";
+    ls_error e = {0};
+    char *path = ls_format("%s/qkv-peft/adapter_config.json", folder);
+    expect(FROM "phi-base -o @/qkv --set lora.rank=3 --set lora.alpha=5 --set optim.lr=0.05 --set "
+                "lora.targets=[q_proj,k_proj,v_proj]",
+           0, NULL);
+    expect("export @/qkv --to safetensors --merge -o @/qkv-merged", 0, NULL);
+    expect("export @/qkv --to peft -o @/qkv-peft", 0, NULL);
+    assert_ls_ok(ls_file_replace(path, config, sizeof config - 1, &e), e);
+    free(path);
+    expect(FROM "phi-base -o @/of-peft --set optim.lr=0 --set optim.min_lr=0 --set "
+                "model.adapter=@/qkv-peft",
+           0, NULL);
+    expect("export @/of-peft --to safetensors --merge -o @/of-peft-merged", 0, NULL);
+    ls_safetensors base = open_weights("phi-base/model.safetensors");
+    ls_safetensors want = open_weights("qkv-merged/model.safetensors");
+    ls_safetensors got = open_weights("of-peft-merged/model.safetensors");
+    const ls_tensor *a = ls_safetensors_find(&want, layer), *b = ls_safetensors_find(&got, layer);
+    assert_memory_equal(a->data, b->data, ls_tensor_nbytes(a));
+    assert_memory_not_equal(a->data, ls_safetensors_find(&base, layer)->data, ls_tensor_nbytes(a));
+    ls_safetensors_close(&base);
+    ls_safetensors_close(&want);
+    ls_safetensors_close(&got);
+}
+
 /* A Phi-4 is a Llama but for the form of its files: what begins with one stays one. */
 static void test_family(void **state) {
     (void)state;
@@ -237,8 +268,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_read),
-                                       cmocka_unit_test(test_joined), cmocka_unit_test(test_family),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),   cmocka_unit_test(test_read),
+        cmocka_unit_test(test_joined), cmocka_unit_test(test_joined_read),
+        cmocka_unit_test(test_family), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -280,12 +280,13 @@ static inline void do_gemv_more_bf16(const ls_kernels *k, int64_t n, values *v) 
     do_blocks(k, n, v, blocks_in_bf16, LS_BLOCK_Q3_K);
 }
 
-/* Of the whole groups of strips: products with three or five rows, x and x from later values on;
+/* Of the whole groups of strips: products with three to five rows, x and x from later values on;
  * then values of the last sixteen rows, as many as results have room. */
 static inline void blocks_with_some(const ls_kernels *k, const ls_gemv_table_job *j) {
     enum { DEPTH = LS_BLOCK_MOST, ROOM = 8, SIXTEEN = 16 };
     static float x[2 * DEPTH * ROOM], tile[DEPTH * SIXTEEN];
-    const int64_t V = j->V / LS_GEMV_GROUP * LS_GEMV_GROUP, M = j->V % 4 == 1 ? 3 : 5;
+    const int64_t V = j->V / LS_GEMV_GROUP * LS_GEMV_GROUP,
+                  M = j->V % 4 == 1 ? 3 : ls_min(5, CELLS / ls_max(V, 1));
     const int64_t room = M > 4 ? 8 : 4;
     if (!j->w.strips || V == 0) return;
     for (int64_t i = 0; i < j->C * room; i++) x[i] = j->x[(i / room + 37 * (i % room)) % j->C];
