@@ -4,6 +4,7 @@
  * 16-bit values as one. Blocks of weights have loops of their own (gemv_rows.h); rows that
  * do not fill two strips are widened first, some values of sixteen rows at a time.
  */
+#include "tensor/kernels/block_lanes.h"
 #include "tensor/kernels/gemv_rows.h"
 
 INLINE const void *element(ls_block_type type, const void *w, int64_t i) {
@@ -214,34 +215,13 @@ static void half_product(const ls_gemv_table_job *whole) {
 
 /* ---- blocks ---- */
 
-typedef struct block_kind {
-    int64_t elements, nbytes; /* of a block */
-    ls_unpack_kernel *unpack;
-} block_kind;
-
-static block_kind kind_of(ls_block_type type) {
-    switch (type) {
-    case LS_BLOCK_Q8_0: return (block_kind){32, 34, LS_K(unpack_q8_0)};
-    case LS_BLOCK_Q4_0: return (block_kind){32, 18, LS_K(unpack_q4_0)};
-    case LS_BLOCK_Q4_1: return (block_kind){32, 20, LS_K(unpack_q4_1)};
-    case LS_BLOCK_Q5_0: return (block_kind){32, 22, LS_K(unpack_q5_0)};
-    case LS_BLOCK_Q5_1: return (block_kind){32, 24, LS_K(unpack_q5_1)};
-    case LS_BLOCK_Q4_K: return (block_kind){256, 144, LS_K(unpack_q4_k)};
-    case LS_BLOCK_Q5_K: return (block_kind){256, 176, LS_K(unpack_q5_k)};
-    case LS_BLOCK_Q3_K: return (block_kind){256, 110, LS_K(unpack_q3_k)};
-    case LS_BLOCK_Q2_K: return (block_kind){256, 84, LS_K(unpack_q2_k)};
-    case LS_BLOCK_IQ4_NL: return (block_kind){32, 18, LS_K(unpack_iq4_nl)};
-    case LS_BLOCK_IQ4_XS: return (block_kind){256, 136, LS_K(unpack_iq4_xs)};
-    default: return (block_kind){256, 210, LS_K(unpack_q6_k)};
-    }
-}
-
 /* n rows, 1 to 16, by their values in f32: chains go on from those in y. */
-static void widened_rows(const block_kind *b, const ls_gemv_table_job *j, int64_t first,
-                         int64_t n) {
+static void widened_rows(const ls_gemv_table_job *j, int64_t first, int64_t n) {
     enum { DEPTH = LS_BLOCK_MOST };
+    const ls_lane_type b = lane_type_of(j->w.type);
+    ls_unpack_kernel *unpack = LS_K(ls_kernels).unpack[j->w.type];
     float values[LS_LANES * DEPTH];
-    int64_t row = j->C / b->elements * b->nbytes;
+    int64_t row = j->C / b.elements * b.nbytes;
     const uint8_t *w = (const uint8_t *)j->w.data + first * row;
     for (int64_t k = 0; k < j->C; k += DEPTH) {
         int64_t depth = j->C - k < DEPTH ? j->C - k : DEPTH;
@@ -249,8 +229,7 @@ static void widened_rows(const block_kind *b, const ls_gemv_table_job *j, int64_
         ls_gemv_table_job part = {
             {.data = values, .type = LS_BLOCK_F32}, n, depth, j->x + k, sum, sum, j->bf16, NULL};
         for (int64_t i = 0; i < n; i++)
-            b->unpack(depth / b->elements, w + i * row + k / b->elements * b->nbytes,
-                      values + i * depth);
+            unpack(depth / b.elements, w + i * row + k / b.elements * b.nbytes, values + i * depth);
         if (j->bf16) LS_K(round_bf16)(n * depth, values, values);
         (j->bf16 ? LS_K(gemv_table_bf16) : LS_K(gemv_table))(&part);
     }
@@ -258,7 +237,7 @@ static void widened_rows(const block_kind *b, const ls_gemv_table_job *j, int64_
 
 static void block_product(const ls_gemv_table_job *j) {
     enum { ROWS = LS_GEMV_LANE_STRIPS * LS_LANES };
-    const block_kind b = kind_of(j->w.type);
+    const ls_lane_type b = lane_type_of(j->w.type);
     const bool groups = ls_strips_in_groups(j->w.type);
     const int64_t V = j->V, row = j->C / b.elements * b.nbytes;
     ls_gemv_table_job rest = *j; /* the rows that are not in groups */
@@ -270,7 +249,7 @@ static void block_product(const ls_gemv_table_job *j) {
     const uint8_t *read = rest.w.strips ? rest.w.strips : rest.w.data;
     gemv_prefetch(read + v * row, (V - v < ROWS ? V - v : ROWS) * row, 0);
     for (; v + ROWS <= V; v += ROWS) LS_K(gemv_lane_rows)(&rest, v);
-    for (; v < V; v += LS_LANES) widened_rows(&b, j, v, V - v < LS_LANES ? V - v : LS_LANES);
+    for (; v < V; v += LS_LANES) widened_rows(j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }
 
 void LS_K(gemv_table)(const ls_gemv_table_job *j) {

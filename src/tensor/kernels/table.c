@@ -10,8 +10,6 @@ enum { LS_BF16_DEPTH = 1 };
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-extern const ls_kernels LS_K(ls_kernels);
-
 const ls_kernels LS_K(ls_kernels) = {
     .name = TEXT(LS_VARIANT),
     .tile_m = LS_TILE_ROWS,

@@ -13,6 +13,8 @@
 static const uint8_t LS_IQ4_TABLE[16] = {129, 152, 173, 191, 207, 221, 234, 246,
                                          1,   13,  25,  38,  53,  69,  89,  113};
 
+extern const ls_kernels LS_K(ls_kernels); /* table.c */
+
 void LS_K(gemm_tile)(int64_t K, const float *a, int64_t rs, int64_t cs, const float *b,
                      const float *start, float *c, int64_t ldc);
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
