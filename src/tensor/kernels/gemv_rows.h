@@ -64,10 +64,4 @@ INLINE void gemv_prefetch_part(const uint8_t *p, int64_t nbytes, int64_t k, int6
         v_prefetch(p + i);
 }
 
-/* Prefetches part i, of nbytes, of the strips at w, which are the next. */
-INLINE void gemv_prefetch(const uint8_t *w, int64_t nbytes, int64_t i) {
-    const uint8_t *p = w + nbytes * i, *end = p + nbytes;
-    for (; p < end; p += 64) v_prefetch(p);
-}
-
 #endif

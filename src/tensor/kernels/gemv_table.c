@@ -247,7 +247,7 @@ static void block_product(const ls_gemv_table_job *j) {
     if (groups) rest.w.strips = NULL;
     /* Rows that follow are prefetched while these are computed. */
     const uint8_t *read = rest.w.strips ? rest.w.strips : rest.w.data;
-    gemv_prefetch(read + v * row, (V - v < ROWS ? V - v : ROWS) * row, 0);
+    gemv_prefetch_part(read + v * row, (V - v < ROWS ? V - v : ROWS) * row, 0, 1);
     for (; v + ROWS <= V; v += ROWS) LS_K(gemv_lane_rows)(&rest, v);
     for (; v < V; v += LS_LANES) widened_rows(j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }

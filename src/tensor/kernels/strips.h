@@ -1,12 +1,11 @@
 /* strips.h - tables whose bytes are stored a second time, in the order in which products read them.
  *
- * Most types have strips of sixteen rows, one after the other (block_lanes.h). Those that
- * ls_strips_in_groups() names have what products of some rows read as well: groups of
- * LS_GEMV_STRIPS strips. A group has its rows' blocks one after the other; a block of a group has
- * the scales of all strips (16 x f16: one of each row; then the minima, if there are any), then the
- * words of each strip (a word: four bytes of each row). So a row is a lane,
- * nothing has to be transposed, and all is read once, from the first byte to the last. Rows
- * that do not fill a group are not stored: gemv_table.c reads them as the file has them.
+ * Most types have strips of sixteen rows (block_lanes.h). Those that ls_strips_in_groups() names
+ * have groups of LS_GEMV_STRIPS strips. A group has its rows' blocks one after the other; a block
+ * of a group has the scales of all strips (16 x f16: one of each row; then the minima, if there are
+ * any), then the words of each strip (a word: four bytes of each row). So a row is a lane, nothing
+ * has to be transposed, and all is read once, from the first byte to the last. Rows that do not
+ * fill a group are not stored: gemv_table.c reads them as the file has them.
  *
  * A number is scaled to the bits of kernels/unpack.c: the product of a scale of 16 bits and a
  * number of at most 8 bits is exact, so d q + m is one multiply-add.
@@ -49,10 +48,9 @@ INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void
 /* A block of a group; or of LS_VR rows of it, which are the first lanes: the others are zeros. */
 typedef struct block {
     const uint8_t *words; /* of the first strip, or of these rows */
-    v16 d[STRIPS][4],
-        m[STRIPS]; /* scales (gemv_scales()) and minima of each strip, or the first: of
-                                  * these rows */
-    bool part;     /* constant where weights are read */
+    v16 d[STRIPS][4];     /* of each strip, or in the first of these rows: gemv_scales() */
+    v16 m[STRIPS];        /* minima */
+    bool part;            /* constant where weights are read */
 } block;
 
 /* Word k of the nwords of each row of strip s. */
