@@ -199,4 +199,18 @@ INLINE ls_lane_type lane_type_of(ls_block_type type) {
     }
 }
 
+/* Cases of a switch, a loop for each type: call(its number), of types that have no groups. */
+#define LS_LANE_CASES(call)                                                                        \
+    case LS_BLOCK_Q5_0: call(LS_BLOCK_Q5_0); break;                                                \
+    case LS_BLOCK_Q5_1: call(LS_BLOCK_Q5_1); break;                                                \
+    case LS_BLOCK_Q4_K: call(LS_BLOCK_Q4_K); break;                                                \
+    case LS_BLOCK_Q5_K: call(LS_BLOCK_Q5_K); break;                                                \
+    case LS_BLOCK_Q3_K: call(LS_BLOCK_Q3_K); break;                                                \
+    case LS_BLOCK_Q2_K: call(LS_BLOCK_Q2_K); break;                                                \
+    case LS_BLOCK_IQ4_NL: call(LS_BLOCK_IQ4_NL); break;                                            \
+    case LS_BLOCK_IQ4_XS: call(LS_BLOCK_IQ4_XS); break;                                            \
+    default:                                                                                       \
+        call(LS_BLOCK_Q6_K);                                                                       \
+        break
+
 #endif

@@ -95,22 +95,12 @@ INLINE void rows_of(int bf16, ls_lane_type t, const ls_gemv_table_job *j, int64_
 }
 
 INLINE void each_type(int bf16, const ls_gemv_table_job *j, int64_t v) {
+#define ROWS(type) rows_of(bf16, lane_type_of(type), j, v)
     switch (j->w.type) {
-#define EACH(type)                                                                                 \
-    case type: rows_of(bf16, lane_type_of(type), j, v); break
-        EACH(LS_BLOCK_Q8_0);
-        EACH(LS_BLOCK_Q4_0);
-        EACH(LS_BLOCK_Q4_1);
-        EACH(LS_BLOCK_Q5_0);
-        EACH(LS_BLOCK_Q5_1);
-        EACH(LS_BLOCK_Q4_K);
-        EACH(LS_BLOCK_Q5_K);
-        EACH(LS_BLOCK_Q3_K);
-        EACH(LS_BLOCK_Q2_K);
-        EACH(LS_BLOCK_IQ4_NL);
-        EACH(LS_BLOCK_IQ4_XS);
-#undef EACH
-    default: rows_of(bf16, lane_type_of(LS_BLOCK_Q6_K), j, v); break;
+        LS_LANE_CASES(ROWS);
+    case LS_BLOCK_Q8_0: ROWS(LS_BLOCK_Q8_0); break;
+    case LS_BLOCK_Q4_0: ROWS(LS_BLOCK_Q4_0); break;
+    case LS_BLOCK_Q4_1: ROWS(LS_BLOCK_Q4_1); break;
     }
 }
 

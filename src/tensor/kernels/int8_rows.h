@@ -309,22 +309,12 @@ INLINE void each_rows(const ls_int8_job *j, int64_t R, ls_lane_type t, bool stri
 
 /* strips: rows from v on are in strips. */
 INLINE void all_rows(const ls_int8_job *j, int64_t R, bool strips, int64_t v) {
+#define ROWS(type) each_rows(j, R, lane_type_of(type), strips, v)
     switch (j->w.type) {
-#define EACH(type)                                                                                 \
-    case type: each_rows(j, R, lane_type_of(type), strips, v); break
-        EACH(LS_BLOCK_Q8_0);
-        EACH(LS_BLOCK_Q4_0);
-        EACH(LS_BLOCK_Q4_1);
-        EACH(LS_BLOCK_Q5_0);
-        EACH(LS_BLOCK_Q5_1);
-        EACH(LS_BLOCK_Q4_K);
-        EACH(LS_BLOCK_Q5_K);
-        EACH(LS_BLOCK_Q3_K);
-        EACH(LS_BLOCK_Q2_K);
-        EACH(LS_BLOCK_IQ4_NL);
-        EACH(LS_BLOCK_IQ4_XS);
-#undef EACH
-    default: each_rows(j, R, lane_type_of(LS_BLOCK_Q6_K), strips, v); break;
+        LS_LANE_CASES(ROWS);
+    case LS_BLOCK_Q8_0: ROWS(LS_BLOCK_Q8_0); break;
+    case LS_BLOCK_Q4_0: ROWS(LS_BLOCK_Q4_0); break;
+    case LS_BLOCK_Q4_1: ROWS(LS_BLOCK_Q4_1); break;
     }
 }
 

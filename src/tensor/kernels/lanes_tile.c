@@ -77,23 +77,10 @@ INLINE void put_tile(ls_lane_type t, const ls_strip_part *j, float *out) {
         }
 }
 
-/* A loop for each type. */
-#define EACH_TYPE(call)                                                                            \
-    switch (j->type) {                                                                             \
-    case LS_BLOCK_Q5_0: call(lane_type_of(LS_BLOCK_Q5_0)); break;                                  \
-    case LS_BLOCK_Q5_1: call(lane_type_of(LS_BLOCK_Q5_1)); break;                                  \
-    case LS_BLOCK_Q4_K: call(lane_type_of(LS_BLOCK_Q4_K)); break;                                  \
-    case LS_BLOCK_Q5_K: call(lane_type_of(LS_BLOCK_Q5_K)); break;                                  \
-    case LS_BLOCK_Q3_K: call(lane_type_of(LS_BLOCK_Q3_K)); break;                                  \
-    case LS_BLOCK_Q2_K: call(lane_type_of(LS_BLOCK_Q2_K)); break;                                  \
-    case LS_BLOCK_IQ4_NL: call(lane_type_of(LS_BLOCK_IQ4_NL)); break;                              \
-    case LS_BLOCK_IQ4_XS: call(lane_type_of(LS_BLOCK_IQ4_XS)); break;                              \
-    default: call(lane_type_of(LS_BLOCK_Q6_K)); break;                                             \
-    }
-
-void LS_K(unpack_lanes)(const ls_strip_part *j, float *out){
-#define PUT(type) put_tile(type, j, out)
-    EACH_TYPE(PUT)}
+void LS_K(unpack_lanes)(const ls_strip_part *j, float *out) {
+#define PUT(type) put_tile(lane_type_of(type), j, out)
+    switch (j->type) { LS_LANE_CASES(PUT); }
+}
 
 /* ---- products with some rows ---- */
 
@@ -154,8 +141,8 @@ INLINE void add_rows(ls_lane_type t, int rows, const ls_gemm_some_job *j) {
 }
 
 INLINE void all_types(int rows, const ls_gemm_some_job *j) {
-#define ADD(type) add_rows(type, rows, j)
-    EACH_TYPE(ADD)
+#define ADD(type) add_rows(lane_type_of(type), rows, j)
+    switch (j->type) { LS_LANE_CASES(ADD); }
 }
 
 void LS_K(lanes_some)(const ls_gemm_some_job *j) {
