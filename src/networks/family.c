@@ -110,3 +110,10 @@ ls_status ls_family_of(const ls_config *c, ls_architecture *a_p, ls_error *e) {
     *a_p = a;
     return LS_OK;
 }
+
+bool ls_family_as_phi3(ls_architecture *a) {
+    bool may = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL ||
+               a->family == LS_FAMILY_PHI3;
+    if (may) a->family = LS_FAMILY_PHI3;
+    return may;
+}

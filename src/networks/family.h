@@ -12,4 +12,8 @@
  * parts together. */
 ls_status ls_family_of(const ls_config *, ls_architecture *a_p, ls_error *);
 
+/* Makes it that of a Phi-3, whose files differ from those of a Llama or a Mistral with the same
+ * config. False: it can't be one, and stays. */
+bool ls_family_as_phi3(ls_architecture *);
+
 #endif

@@ -108,8 +108,6 @@ static const struct {
                {"documents", "null", NULL},
                {"add_generation_prompt", "true", NULL},
                {"continue_final_message", "false", NULL},
-               {"add_generation_prompt", "true", NULL},
-               {"continue_final_message", "false", NULL},
                {"n_predict", "null", "max_tokens is"},
                {"repeat_penalty", "1", "repetition_penalty is"},
                {"typical_p", "1", NULL},

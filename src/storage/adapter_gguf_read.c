@@ -20,14 +20,13 @@ typedef struct reading {
     ls_architecture arch; /* of the base */
 } reading;
 
-/* A config may be that of a Llama and of a Phi-3, whose files differ: the adapter's says which. */
+/* The adapter's file says whether the base is a Phi-3. */
 static ls_status open_file(const ls_config *c, reading *r, ls_error *e) {
     LS_TRY(ls_family_of(c, &r->arch, e));
     LS_TRY(ls_gguf_open(c->model.adapter, &r->g, e));
     const ls_gguf_value *of = ls_gguf_find(&r->g, "general.architecture");
-    if (of && ls_gguf_is_text(of, ls_gguf_family_name(LS_FAMILY_PHI3)) &&
-        (r->arch.family == LS_FAMILY_LLAMA || r->arch.family == LS_FAMILY_MISTRAL))
-        r->arch.family = LS_FAMILY_PHI3;
+    if (of && ls_gguf_is_text(of, ls_gguf_family_name(LS_FAMILY_PHI3)))
+        (void)ls_family_as_phi3(&r->arch);
     return LS_OK;
 }
 

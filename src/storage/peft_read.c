@@ -18,14 +18,10 @@ enum { WEIGHT = sizeof ".weight" - 1 };
 
 /* ---- the matrices of Phi-3, each of which is several layers here ---- */
 
-/* As it is in Phi-3's files, if it can be there. A config may be that of a Llama and of a Phi-3. */
+/* As it is in Phi-3's files, if it can be there. */
 static bool as_phi3(const ls_config *c, ls_architecture *a_p) {
     ls_error none = {0};
-    if (ls_family_of(c, a_p, &none) != LS_OK) return false;
-    bool may = a_p->family == LS_FAMILY_LLAMA || a_p->family == LS_FAMILY_MISTRAL ||
-               a_p->family == LS_FAMILY_PHI3;
-    a_p->family = LS_FAMILY_PHI3;
-    return may;
+    return ls_family_of(c, a_p, &none) == LS_OK && ls_family_as_phi3(a_p);
 }
 
 /* Is the tensor that of a module which peft means by this name? */
