@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef LS_HAVE_AVX512BF16
+#ifdef LS_HAVE_AVX512
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -23,29 +23,48 @@ typedef struct variant {
 extern const ls_kernels ls_kernels_portable;
 static bool always(void) { return true; }
 
-#ifdef LS_HAVE_AVX512BF16
-extern const ls_kernels ls_kernels_avx512bf16;
+#ifdef LS_HAVE_AVX512
+extern const ls_kernels ls_kernels_avx512;
 /* gcc and clang check that the system saves the registers, too. */
-static bool has_avx512bf16(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512bf16");
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+}
+
+/* ---- pairs of bf16 ---- */
+
+void use_pairs_avx512(ls_kernels *);
+
+static ls_kernels pairs; /* those of AVX-512, but for products in bf16 */
+static bool pairs_run;
+
+static void find_pairs(void) {
+    if (!has_avx512() || !__builtin_cpu_supports("avx512bf16")) return;
+    pairs = ls_kernels_avx512;
+    use_pairs_avx512(&pairs);
+    pairs_run = true;
+}
+
+static bool has_pairs(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_pairs);
+    return pairs_run;
 }
 /* VDPBF16PS does two multiply-adds. AMD's processors begin one as often as a multiply-add of f32,
  * Intel's half as often (measured on Zen 4 and on Emerald Rapids: 91 against 178 GFLOP/s a core);
  * others were not measured. */
-static bool pairs_are_fast(void) { return has_avx512bf16() && __builtin_cpu_is("amd"); }
-static bool pairs_are_slow(void) { return has_avx512bf16() && !__builtin_cpu_is("amd"); }
+static bool pairs_are_fast(void) { return has_pairs() && __builtin_cpu_is("amd"); }
+static bool pairs_are_slow(void) { return has_pairs() && !__builtin_cpu_is("amd"); }
 
 /* ---- AMX ---- */
 
-void use_amx_avx512bf16(ls_kernels *);
+void use_amx_avx512(ls_kernels *);
 
 enum { LEAF = 7, AMX = 1 << 22 | 1 << 24 | 1 << 25 }; /* of CPUID; EDX: bf16, tiles, int8 */
 enum { ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };      /* of arch_prctl() */
 
 static bool has_unit(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return has_avx512bf16() && __builtin_cpu_supports("avx512vnni") &&
+    return has_pairs() && __builtin_cpu_supports("avx512vnni") &&
            __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX) == AMX;
 }
 
@@ -95,13 +114,13 @@ static bool sums_int8_well(const ls_kernels *k) {
     return memcmp(got, want, sizeof got) == 0;
 }
 
-static ls_kernels amx; /* those of AVX-512, but for products in bf16 and of int8 */
+static ls_kernels amx; /* those for pairs, but for products in bf16 and of int8 */
 static enum { ABSENT, FORBIDDEN, WRONG, RUNS } unit;
 
 static void find_unit(void) {
     if (!has_unit()) return;
-    amx = ls_kernels_avx512bf16;
-    use_amx_avx512bf16(&amx);
+    amx = pairs;
+    use_amx_avx512(&amx);
     if (!is_permitted())
         unit = FORBIDDEN;
     else
@@ -113,10 +132,6 @@ static bool has_amx(void) {
     pthread_once(&once, find_unit);
     return unit == RUNS;
 }
-#endif
-#ifdef LS_HAVE_AVX512
-extern const ls_kernels ls_kernels_avx512;
-static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
 #endif
 #ifdef LS_HAVE_AVX2
 extern const ls_kernels ls_kernels_avx2;
@@ -140,15 +155,11 @@ extern const ls_kernels ls_kernels_neon;
 
 /* The fastest first. */
 static const variant variants[] = {
-#ifdef LS_HAVE_AVX512BF16
-    {&amx, has_amx},
-    {&ls_kernels_avx512bf16, pairs_are_fast},
-#endif
 #ifdef LS_HAVE_AVX512
+    {&amx, has_amx},
+    {&pairs, pairs_are_fast},
     {&ls_kernels_avx512, has_avx512},
-#endif
-#ifdef LS_HAVE_AVX512BF16
-    {&ls_kernels_avx512bf16, pairs_are_slow},
+    {&pairs, pairs_are_slow},
 #endif
 #ifdef LS_HAVE_AVX2
     {&ls_kernels_avx2, has_avx2},
@@ -173,7 +184,7 @@ const ls_kernels *ls_kernels_named(const char *name) {
 }
 
 const char *ls_kernels_unused(void) {
-#ifdef LS_HAVE_AVX512BF16
+#ifdef LS_HAVE_AVX512
     has_amx();
     if (unit == FORBIDDEN)
         return "the system does not permit this process the processor's matrix unit (AMX): a "
@@ -188,9 +199,9 @@ const char *ls_kernels_unused(void) {
 const char *ls_kernels_why(const ls_kernels *k) {
     const char *forced = getenv("LOCKSTEP_CPU");
     if (forced && *forced) return "LOCKSTEP_CPU names them";
-#ifdef LS_HAVE_AVX512BF16
+#ifdef LS_HAVE_AVX512
     if (k == &amx) return "the widest, with a matrix unit for products in bf16 and int8";
-    if (k == &ls_kernels_avx512bf16) return "the widest, with a fast instruction for pairs of bf16";
+    if (k == &pairs) return "the widest, with a fast instruction for pairs of bf16";
     if (pairs_are_slow())
         return "the widest; products in bf16 use multiply-adds of f32, since only AMD's "
                "instruction for pairs of bf16 is faster";

@@ -51,10 +51,9 @@
 
 enum { LS_LANES = 16 };
 
-#if defined(LS_VARIANT_avx512bf16)
-#include "tensor/vec_avx512bf16.h"
-#elif defined(LS_VARIANT_avx512)
+#if defined(LS_VARIANT_avx512)
 #include "tensor/vec_avx512.h"
+#include "tensor/vec_avx512bf16.h"
 #elif defined(LS_VARIANT_avx2)
 #include "tensor/vec_avx2.h"
 #elif defined(LS_VARIANT_neon)

@@ -1,5 +1,5 @@
-/* vec_avx512bf16.h - AVX-512 with the instruction for pairs of bf16; see vec.h. Needs AVX512F,
- * AVX512BW and AVX512_BF16.
+/* vec_avx512bf16.h - the instruction for pairs of bf16, with AVX-512; see vec.h. Needs AVX512_BF16:
+ * only kernels that use_pairs() or use_amx() chooses may call what is here.
  *
  * VDPBF16PS does two multiply-adds, first of the high halves, then of the low ones; operands and
  * results below 1.2e-38 are zeros, whatever the processor's mode is. Intel 64 and IA-32
@@ -7,8 +7,6 @@
  */
 #ifndef LS_TENSOR_VEC_AVX512BF16_H
 #define LS_TENSOR_VEC_AVX512BF16_H
-
-#include "tensor/vec_avx512.h"
 
 #define V_PAIRS
 /* vr and __m512bh only differ in name, and compilers differ in whether a cast converts one into the

@@ -4,8 +4,8 @@
  * Each variant that runs here does the same list of calls; the results of each call are hashed, and
  * the hash must be that of the portable variant. Then one hash per kernel is printed, which must be
  * the same on every machine: scripts/check_neon.sh compares those of two kinds of processors.
- * `avx512bf16_mock` is the AVX-512 variant with its instructions in plain C, those for bf16
- * included, and `amx_mock` has in addition those of AMX.
+ * `avx512_mock` is the AVX-512 variant with its instructions in plain C, `avx512bf16_mock` has in
+ * addition those for pairs of bf16, and `amx_mock` those of AMX.
  *
  * Which NaN an operation on f32 or f64 produces is not defined (kernels.h), so all NaNs count as
  * the same, except where the operation only selects.
@@ -29,31 +29,29 @@
 typedef struct subject {
     const ls_kernels *k;
     vec_probe_fn *probe;
-    bool has_unit; /* a matrix unit for some kernels; the others are those of another subject */
+    const char *own; /* of these names and products in bf16; the others are another's. NULL: all */
 } subject;
 
-extern const ls_kernels ls_kernels_avx512bf16_mock;
-void use_amx_avx512bf16_mock(ls_kernels *);
-vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512bf16,
-    vec_probe_avx512bf16_mock, vec_probe_neon;
+extern const ls_kernels ls_kernels_avx512_mock;
+void use_pairs_avx512_mock(ls_kernels *), use_amx_avx512_mock(ls_kernels *);
+vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512_mock,
+    vec_probe_neon;
 
 static const struct {
     const char *name;
     vec_probe_fn *probe;
+    const char *own;
 } probes[] = {
-    {"portable", vec_probe_portable},
+    {"portable", vec_probe_portable, NULL},
 #ifdef LS_HAVE_AVX2
-    {"avx2", vec_probe_avx2},
+    {"avx2", vec_probe_avx2, NULL},
 #endif
 #ifdef LS_HAVE_AVX512
-    {"avx512", vec_probe_avx512},
-#endif
-#ifdef LS_HAVE_AVX512BF16
-    {"avx512bf16", vec_probe_avx512bf16},
-    {"amx", vec_probe_avx512bf16},
+    {"avx512", vec_probe_avx512, NULL},     {"avx512bf16", vec_probe_avx512, "bf16"},
+    {"amx", vec_probe_avx512, "int8"},
 #endif
 #ifdef LS_HAVE_NEON
-    {"neon", vec_probe_neon},
+    {"neon", vec_probe_neon, NULL},
 #endif
 };
 enum { NPROBES = sizeof probes / sizeof *probes, MAX_SUBJECTS = NPROBES + 3 };
@@ -64,17 +62,20 @@ static int find_subjects(subject *s) {
     for (int i = 0; i < NPROBES; i++) {
         const ls_kernels *k = ls_kernels_named(probes[i].name);
         if (k)
-            s[n++] = (subject){k, probes[i].probe, strcmp(probes[i].name, "amx") == 0};
+            s[n++] = (subject){k, probes[i].probe, probes[i].own};
         else
             printf("skipped: %s kernels: this processor can't run them\n", probes[i].name);
     }
-#ifdef LS_HAVE_AVX512BF16_MOCK
-    s[n++] = (subject){&ls_kernels_avx512bf16_mock, vec_probe_avx512bf16_mock, false};
-    static ls_kernels amx;
-    amx = ls_kernels_avx512bf16_mock;
-    use_amx_avx512bf16_mock(&amx);
-    amx.name = "amx_mock";
-    s[n++] = (subject){&amx, vec_probe_avx512bf16_mock, true};
+#ifdef LS_HAVE_AVX512_MOCK
+    static ls_kernels pairs, amx;
+    pairs = ls_kernels_avx512_mock;
+    use_pairs_avx512_mock(&pairs);
+    amx = pairs;
+    use_amx_avx512_mock(&amx);
+    pairs.name = "avx512bf16_mock", amx.name = "amx_mock";
+    s[n++] = (subject){&ls_kernels_avx512_mock, vec_probe_avx512_mock, NULL};
+    s[n++] = (subject){&pairs, vec_probe_avx512_mock, "bf16"};
+    s[n++] = (subject){&amx, vec_probe_avx512_mock, "int8"};
 #endif
     return n;
 }
@@ -416,7 +417,7 @@ static void do_peak(const subject *s) {
     put("fma_peak", &peak, sizeof peak);
 }
 
-/* Part p of the work; returns false after the last one. A matrix unit computes bf16 and int8. */
+/* Part p of the work; returns false after the last one. */
 static bool do_part(const subject *s, size_t p) {
     static int begins[MAX_KERNELS]; /* of each part in `results` */
     enum { NGROUPS = sizeof groups / sizeof *groups };
@@ -424,9 +425,9 @@ static bool do_part(const subject *s, size_t p) {
         begins[p] = nresults;
     else
         at = begins[p];
-    bool all = variant == first || !s->has_unit;
+    bool all = variant == first || !s->own;
     if (p < NGROUPS) {
-        if (all || groups[p].run == do_int8) do_group(s, p);
+        if (all || strstr(groups[p].outputs[0], s->own)) do_group(s, p);
         return true;
     }
     switch (p - NGROUPS) {

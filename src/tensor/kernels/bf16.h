@@ -25,6 +25,15 @@ INLINE float bf16_round(float x) {
 
 INLINE uint16_t bf16_bits(float x) { return (uint16_t)(bits_f32(bf16_round(x)) >> 16); }
 
+enum { BF16_LINE = LS_SUM_BLOCK }; /* values of a line that are rounded at a time */
+
+/* n <= BF16_LINE values; y may be x. */
+INLINE void bf16_line(int64_t n, const float *x, char *y) {
+    uint16_t some[BF16_LINE];
+    EACH for (int64_t i = 0; i < n; i++) some[i] = bf16_bits(x[i]);
+    memcpy(y, some, (size_t)n * sizeof *some);
+}
+
 /* Value k of a line of an operand: where it is, and the bf16 nearest to it. */
 INLINE const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
     return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);

@@ -6,8 +6,7 @@
  * are pairs of k and words lines. A pair has its first value in the low half. The last block is
  * complete: values that are missing are -0 in a and 0 in b, whose product -0 changes no sum.
  *
- * Compiled with the AVX-512 kernels for pairs of bf16, since all processors with this unit have
- * that instruction.
+ * All processors with this unit have the instruction for pairs, by which it packs.
  */
 #include "tensor/kernels/pack_strip.h"
 

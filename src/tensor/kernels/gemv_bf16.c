@@ -130,16 +130,18 @@ void LS_K(gemv_bf16)(ls_dtype type, int64_t K, int64_t N, const float *x, const 
     }
 }
 
-void LS_K(gemv_table_bf16)(const ls_gemv_table_job *whole) {
+/* `pairs`: by the instruction for pairs, which tables of blocks need. */
+static void table(const ls_gemv_table_job *whole, bool pairs) {
     bool half = whole->w.type == LS_BLOCK_BF16;
     if (!half && whole->w.type != LS_BLOCK_F32) {
         ls_gemv_table_job blocks = *whole;
-        blocks.bf16 = true;
+        blocks.bf16 = pairs;
         some_rows(&blocks);
         return;
     }
     for (int64_t i = 0; i < whole->V; i += ROWS) {
         ls_gemv_table_job j = *whole;
+        j.bf16 = pairs;
         j.w.data = weight_at(half, j.w.data, i * j.C);
         j.V = j.V - i < ROWS ? j.V - i : ROWS;
         if (j.bias) j.bias += i;
@@ -147,3 +149,8 @@ void LS_K(gemv_table_bf16)(const ls_gemv_table_job *whole) {
         some_rows(&j);
     }
 }
+
+void LS_K(gemv_table_bf16)(const ls_gemv_table_job *j) { table(j, false); }
+#ifdef V_PAIRS
+void LS_K(pairs_gemv_table)(const ls_gemv_table_job *j) { table(j, true); }
+#endif

@@ -177,7 +177,7 @@ static int64_t pair_rows(const ls_gemv_table_job *j) {
 /* The first rows may be computed by pairs. */
 static void bf16_product(const ls_gemv_table_job *whole) {
     ls_gemv_table_job j = *whole;
-    int64_t done = pair_rows(whole);
+    int64_t done = whole->bf16 ? pair_rows(whole) : 0;
     j.w.data = element(LS_BLOCK_BF16, j.w.data, done * j.C);
     j.V -= done;
     if (j.bias) j.bias += done;

@@ -4,7 +4,7 @@
  */
 #include "tensor/int8_block.h"
 
-#ifdef LS_VARIANT_avx512bf16
+#ifdef LS_VARIANT_avx512
 #define LS_VNNI
 #define LS_INT8_AMX
 #include "tensor/amx.h"

@@ -14,7 +14,7 @@
 #include "tensor/kernels/block_lanes.h"
 #include "tensor/kernels/gemv_rows.h"
 
-#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
+#ifdef LS_VARIANT_avx512
 #define LS_INT8_VNNI
 void LS_K(int8_rows_vnni)(const ls_int8_job *);
 #endif

@@ -2,7 +2,7 @@
  * which sums four products of bytes in 32 bits: int8_rows.h. int8.c asks for it. */
 #include "tensor/int8_block.h"
 
-#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
+#ifdef LS_VARIANT_avx512
 #define LS_VNNI
 #include "tensor/kernels/int8_rows.h"
 

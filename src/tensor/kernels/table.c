@@ -1,12 +1,6 @@
 /* table.c - the variant's table of kernels. */
 #include "tensor/kernels/conv_tile.h"
 
-#ifdef V_PAIRS
-enum { LS_BF16_DEPTH = 2 };
-#else
-enum { LS_BF16_DEPTH = 1 };
-#endif
-
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
@@ -19,7 +13,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .pack_b = LS_K(pack_b),
     .bf16_m = LS_TILE_ROWS,
     .bf16_n = LS_TILE_REGS * LS_VR,
-    .bf16_depth = LS_BF16_DEPTH,
+    .bf16_depth = 1,
     .bf16_words = LS_K(bf16_words),
     .pack_a_bf16 = LS_K(pack_a_bf16),
     .pack_b_bf16 = LS_K(pack_b_bf16),

@@ -41,6 +41,18 @@ void LS_K(unpack_lanes)(const ls_strip_part *part, float *out);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
 #ifdef V_PAIRS
+/* Replaces products in bf16 by those of the instruction for pairs. */
+void LS_K(use_pairs)(ls_kernels *k);
+int64_t LS_K(pairs_words)(int64_t K);
+float LS_K(pairs_peak)(int64_t rounds);
+void LS_K(pairs_to_bf16)(int64_t n, const float *x, void *y);
+void LS_K(pairs_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
+void LS_K(pairs_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
+void LS_K(pairs_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                       float *c, int64_t ldc);
+void LS_K(pairs_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
+                      int64_t ldc);
+void LS_K(pairs_gemv_table)(const ls_gemv_table_job *j);
 /* Replaces products in bf16 and of int8 by those of the matrix unit. */
 void LS_K(use_amx)(ls_kernels *k);
 int64_t LS_K(amx_words)(int64_t K);
