@@ -188,6 +188,7 @@ typedef struct ls_config {
         ls_switch rs, dora;
         const char *targets; /* one a line; "": PEFT's */
         const char *train;   /* patterns of what is trained as a whole, one a line */
+        const char *rank_pattern, *alpha_pattern; /* NAME=NUMBER, one a line */
     } lora;
     struct {
         ls_dpo_loss loss;

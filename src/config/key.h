@@ -44,7 +44,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 232 };
+enum { LS_NCONFIG_KEYS = 234 };
 extern const ls_config_key *const ls_config_keys; /* [LS_NCONFIG_KEYS] */
 /* From now on these keys [n] of a program come after those of the table (own.c). */
 void ls_config_key_use_own(const ls_config_key *keys, int n);

@@ -377,6 +377,12 @@ static const ls_config_key keys[] = {
         "lora.targets", lora.targets, FIXED,
         "layers with an adapter: names, ends of names, patterns, or all-linear; empty: [q_proj, "
         "v_proj]"),
+    STRINGS(
+        "lora.rank_pattern", lora.rank_pattern, FIXED,
+        "ranks of layers with another one, by names as in lora.targets, the first that matches, "
+        "e.g. [down_proj=4, \"model.layers.0.*=2\"]"),
+    STRINGS("lora.alpha_pattern", lora.alpha_pattern, FIXED,
+            "the same of lora.alpha, e.g. [down_proj=16]"),
     STRINGS("lora.train", lora.train, FIXED,
             "layers or parameters that are trained whole, beside the adapters, e.g. [embed_tokens, "
             "\"*norm.weight\"]"),

@@ -134,6 +134,8 @@ const ls_config_need ls_config_needs[] = {
     {"lora.dora", RANK},
     {"lora.dropout", RANK},
     {"lora.targets", RANK},
+    {"lora.rank_pattern", RANK},
+    {"lora.alpha_pattern", RANK},
     {"lora.train", RANK},
     {"dpo.*", DPO},
     {"dpo.label_smoothing", "dpo.loss: sigmoid"},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fresh.h"
+#include "networks/adapters.h"
 #include "storage/joined_adapters.h"
 #include "storage/run_adapters.h"
 #include "weights/gguf_model.h"
@@ -25,7 +26,7 @@ bool ls_adapter_gguf_base(const ls_architecture *a, const ls_param *p, ls_name *
     char layer[LS_NAME];
     ls_adapter_layer(p, layer);
     size_t n = strlen(layer);
-    *is_a_p = strstr(p->name, ".lora_A.") != NULL;
+    *is_a_p = ls_adapter_is_a(p);
     for (int i = 0; ls_name_at(a, i, id_p); i++)
         if (strncmp(id_p->name, layer, n) == 0 && strcmp(id_p->name + n, ".weight") == 0 &&
             id_p->expert < 0)
@@ -41,9 +42,16 @@ int64_t ls_adapter_gguf_row(const ls_architecture *a, const ls_name *id, int64_t
 
 /* ---- what the file has ---- */
 
-/* rsLoRA's scale is alpha / sqrt(rank). */
-static double alpha_of(const ls_config *c) {
-    return c->lora.rs ? c->lora.alpha * sqrt((double)c->lora.rank) : c->lora.alpha;
+/* With which the scale is alpha / rank; rsLoRA's is alpha / sqrt(rank). */
+static double alpha_of(const ls_config *c, double alpha, int64_t rank) {
+    return c->lora.rs ? alpha * sqrt((double)rank) : alpha;
+}
+
+/* The file's, and how many times it that of a layer is. */
+static double file_alpha(const ls_config *c) { return alpha_of(c, c->lora.alpha, c->lora.rank); }
+
+static float times_of(const ls_config *c, double alpha, int64_t rank) {
+    return (float)(alpha_of(c, alpha, rank) / file_alpha(c));
 }
 
 static void put_keys(writing *x) {
@@ -52,20 +60,18 @@ static void put_keys(writing *x) {
     ls_gguf_put_text(w, "general.type", "adapter");
     ls_gguf_put_u32(w, "general.file_type", 0); /* f32 */
     ls_gguf_put_text(w, "adapter.type", "lora");
-    ls_gguf_put_f32(w, "adapter.lora.alpha", (float)alpha_of(&x->run->config));
+    ls_gguf_put_f32(w, "adapter.lora.alpha", (float)file_alpha(&x->run->config));
 }
 
 static ls_status put_tensor(writing *x, const ls_param *p, ls_error *e) {
     ls_name id;
     bool is_a;
-    int64_t rank = x->run->config.lora.rank;
     if (!ls_adapter_gguf_base(&x->arch, p, &id, &is_a))
         return ls_fail(e, LS_EINVAL, "%s: GGUF has no name for %s; use --merge", x->run->checkpoint,
                        p->name);
-    int64_t wide = (int64_t)p->count / rank;
-    const int64_t a[2] = {wide, rank}, b[2] = {rank, wide};
+    const int64_t dims[2] = {p->dims[1], p->dims[0]};
     char *name = ls_format("%s.lora_%c", id.gguf, is_a ? 'a' : 'b');
-    ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, is_a ? a : b);
+    ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, dims);
     free(name);
     x->ntensors++;
     x->count += p->count;
@@ -100,25 +106,31 @@ static ls_status put_tensors(writing *x, ls_error *e) {
 
 /* ---- the data ---- */
 
-/* Rows of B in the order of the base's rows in the file. */
+/* Rows of B in the order of the base's rows in the file, which has one alpha: B makes up for a
+ * layer's own. */
 static ls_status add_b(writing *x, const ls_param *p, const ls_name *id, ls_error *e) {
-    int64_t rank = x->run->config.lora.rank, rows = (int64_t)p->count / rank;
+    const ls_config *c = &x->run->config;
+    int64_t rows = p->dims[0], rank = p->dims[1];
     const float *from = x->run->params + p->offset;
     float *to = LS_NEW_ARRAY(float, p->count);
+    char layer[LS_NAME];
+    ls_adapter_layer(p, layer);
+    float times = times_of(c, ls_adapters_alpha(c, layer), rank);
     for (int64_t i = 0; i < rows; i++) {
         int64_t row = ls_adapter_gguf_row(&x->arch, id, i);
-        memcpy(to + row * rank, from + i * rank, (size_t)rank * sizeof *to);
+        for (int64_t k = 0; k < rank; k++) to[row * rank + k] = from[i * rank + k] * times;
     }
     ls_status s = ls_gguf_add(&x->writer, to, p->count * sizeof *to, e);
     free(to);
     return s;
 }
 
-/* Its rank is so many times that of the others, by which llama.cpp divides: B makes up for that. */
+/* Its rank, by which llama.cpp divides, is so many times that of its parts: B makes up for that. */
 static ls_status add_joined(writing *x, const ls_joined_adapter *j, ls_error *e) {
     size_t n = (size_t)(j->rows * j->rank);
     float *b = LS_NEW_ARRAY(float, n);
-    for (size_t i = 0; i < n; i++) b[i] = j->b[i] * (float)j->parts;
+    float times = times_of(&x->run->config, j->alpha, j->rank / j->parts) * (float)j->parts;
+    for (size_t i = 0; i < n; i++) b[i] = j->b[i] * times;
     ls_status s = ls_gguf_add(&x->writer, j->a, (size_t)(j->rank * j->width) * sizeof *j->a, e);
     if (s == LS_OK) s = ls_gguf_add(&x->writer, b, n * sizeof *b, e);
     free(b);

@@ -10,6 +10,7 @@
 #include "base/suffix.h"
 #include "networks/family.h"
 #include "storage/adapter_gguf.h"
+#include "storage/adapter_numbers.h"
 #include "tensor/stored.h"
 #include "weights/blocks.h"
 #include "weights/gguf.h"
@@ -54,12 +55,12 @@ static ls_status check_keys(const reading *r, ls_error *e) {
 }
 
 /* As in llama.cpp, 0 is as if it were missing: the scale is 1. */
-static ls_status take_alpha(const reading *r, ls_config *c, ls_error *e) {
+static ls_status read_alpha(const reading *r, double *alpha_p, ls_error *e) {
     const ls_gguf_value *v = ls_gguf_find(&r->g, "adapter.lora.alpha");
     double alpha = 0;
     if (v && (v->is_array || !ls_gguf_number(v, 0, &alpha) || !(alpha >= 0 && alpha < 1e9)))
         return ls_fail(e, LS_EINVAL, "%s: adapter.lora.alpha is not a number from 0 on", r->g.path);
-    c->lora.alpha = alpha > 0 ? ls_shortest_f32((float)alpha) : (double)c->lora.rank;
+    *alpha_p = ls_shortest_f32((float)alpha);
     return LS_OK;
 }
 
@@ -85,8 +86,7 @@ static bool is_part(const reading *r, const char *name) {
     return false;
 }
 
-static ls_status take_rank(const reading *r, ls_config *c, ls_error *e) {
-    c->lora.rank = 0;
+static ls_status check_tensors(const reading *r, ls_error *e) {
     for (size_t i = 0; i < r->g.ntensors; i++) {
         const ls_gguf_tensor *t = &r->g.tensors[i];
         if (!is_part(r, t->name))
@@ -97,14 +97,34 @@ static ls_status take_rank(const reading *r, ls_config *c, ls_error *e) {
         int64_t rank = t->dims[ls_has_suffix(t->name, ".lora_a") ? 1 : 0];
         if (t->ndims != 2 || rank < 1 || rank > 65536)
             return ls_fail(e, LS_EINVAL, "%s: %s is no matrix of a rank", r->g.path, t->name);
-        if (c->lora.rank && rank != c->lora.rank)
-            return ls_fail(e, LS_EINVAL,
-                           "%s: has layers of rank %lld, and %s of %lld; adapters here have one "
-                           "rank",
-                           r->g.path, (long long)c->lora.rank, t->name, (long long)rank);
-        c->lora.rank = rank;
     }
-    return c->lora.rank ? LS_OK : ls_fail(e, LS_EINVAL, "%s: has no tensors", r->g.path);
+    return r->g.ntensors ? LS_OK : ls_fail(e, LS_EINVAL, "%s: has no tensors", r->g.path);
+}
+
+/* The rank of the layer's adapter; 0: it has none. */
+static int64_t rank_of(const reading *r, const ls_name *id) {
+    char *name = ls_format("%s.lora_a", id->gguf);
+    const ls_gguf_tensor *a = ls_gguf_find_tensor(&r->g, name);
+    free(name);
+    return a ? a->dims[1] : 0;
+}
+
+/* The ranks of the layers, of which the first one's is the usual one. */
+static ls_status take_numbers(const reading *r, ls_config *c, ls_error *e) {
+    ls_adapter_numbers all = {0};
+    ls_name id;
+    char layer[LS_NAME_MOST];
+    double alpha = 0;
+    LS_TRY(read_alpha(r, &alpha, e));
+    for (int i = 0; ls_name_at(&r->arch, i, &id); i++) {
+        int64_t rank = layer_of(&id, layer) ? rank_of(r, &id) : 0;
+        if (rank) ls_adapter_numbers_add(&all, layer, rank, alpha > 0 ? alpha : (double)rank);
+    }
+    if (all.n) all.rank = all.list[0].rank, all.alpha = all.list[0].alpha;
+    ls_status s = all.n ? ls_adapter_numbers_set(&all, r->g.path, c, e)
+                        : ls_fail(e, LS_EINVAL, "%s: has no tensor NAME.lora_a", r->g.path);
+    free(all.list);
+    return s;
 }
 
 static const char *last_part(const char *name) {
@@ -112,19 +132,13 @@ static const char *last_part(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-static bool has(const reading *r, const ls_name *id) {
-    char *a = ls_format("%s.lora_a", id->gguf);
-    bool found = ls_gguf_find_tensor(&r->g, a) != NULL;
-    free(a);
-    return found;
-}
-
 /* Do all layers whose names end like this one have an adapter? */
 static bool all_have(const reading *r, const char *layer) {
     ls_name id;
     char other[LS_NAME_MOST];
     for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
-        if (layer_of(&id, other) && strcmp(last_part(other), last_part(layer)) == 0 && !has(r, &id))
+        if (layer_of(&id, other) && strcmp(last_part(other), last_part(layer)) == 0 &&
+            !rank_of(r, &id))
             return false;
     return true;
 }
@@ -143,19 +157,17 @@ static ls_status take_targets(const reading *r, ls_config *c, ls_error *e) {
     ls_name id;
     char layer[LS_NAME_MOST];
     for (int i = 0; ls_name_at(&r->arch, i, &id); i++) {
-        if (!layer_of(&id, layer) || !has(r, &id)) continue;
+        if (!layer_of(&id, layer) || !rank_of(r, &id)) continue;
         const char *name = all_have(r, layer) ? last_part(layer) : layer;
         if (list.len && in_list(list.data, name)) continue;
         ls_buf_printf(&list, "%s%s", list.len ? "\n" : "", name);
     }
     ls_status s = LS_OK;
-    if (!list.len)
-        s = ls_fail(e, LS_EINVAL, "%s: has no tensor NAME.lora_a", r->g.path);
-    else if (list.len >= LS_CONFIG_TEXT)
+    if (list.len >= LS_CONFIG_TREE)
         s = ls_fail(e, LS_EINVAL,
                     "%s: some blocks have adapters and others do not; their names have more than "
                     "%d bytes",
-                    r->g.path, LS_CONFIG_TEXT - 1);
+                    r->g.path, LS_CONFIG_TREE - 1);
     else
         c->lora.targets = ls_intern(list.data);
     ls_buf_free(&list);
@@ -164,8 +176,8 @@ static ls_status take_targets(const reading *r, ls_config *c, ls_error *e) {
 
 static ls_status adopt(const reading *r, ls_config *c, ls_error *e) {
     LS_TRY(check_keys(r, e));
-    LS_TRY(take_rank(r, c, e));
-    LS_TRY(take_alpha(r, c, e));
+    LS_TRY(check_tensors(r, e));
+    LS_TRY(take_numbers(r, c, e));
     c->lora.rs = false;
     c->lora.dora = false;
     c->lora.dropout = 0;

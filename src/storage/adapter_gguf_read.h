@@ -1,5 +1,5 @@
 /* adapter_gguf_read.h - adapters as llama.cpp loads them (adapter_gguf.h), its own or those of its
- * convert_lora_to_gguf.py: one rank for all layers, in types that can be read.
+ * convert_lora_to_gguf.py, in types that can be read.
  */
 #ifndef LS_STORAGE_ADAPTER_GGUF_READ_H
 #define LS_STORAGE_ADAPTER_GGUF_READ_H

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "networks/adapters.h"
 
 /* "model.layers.0.self_attn.q_proj" of "….weight" */
 static void layer_of(const char *tensor, char layer[LS_NAME_MOST]) {
@@ -37,6 +38,22 @@ bool ls_joined_adapters_has(const ls_architecture *a, const ls_param *p) {
     return false;
 }
 
+/* All parts have the rank and the alpha of the first. */
+static ls_status check_part(const ls_run_adapters *r, const char *layer, ls_joined_adapter *j,
+                            ls_error *e) {
+    const ls_param *a = find(r, layer, "lora_A.weight");
+    if (!a) return LS_OK;
+    double alpha = ls_adapters_alpha(&r->config, layer);
+    if (j->rank && (j->rank != a->dims[0] || j->alpha != alpha))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s has another rank or alpha than the layers with which it is one in "
+                       "files of its model; use --merge",
+                       r->checkpoint, layer);
+    j->rank = a->dims[0];
+    j->alpha = alpha;
+    return LS_OK;
+}
+
 /* Adds part k to the joined adapter. */
 static void add_part(const ls_run_adapters *r, const ls_name *id, int k, ls_joined_adapter *j) {
     char layer[LS_NAME_MOST];
@@ -56,11 +73,10 @@ static ls_status join(const ls_run_adapters *r, const ls_architecture *arch, int
     ls_name id;
     char part[LS_NAME_MOST], layer[LS_NAME_MOST];
     ls_joined_adapter j = {.parts = 0};
-    bool has = false;
     ls_name_at(arch, at, &id);
     for (; ls_name_part(arch, id.file, j.parts, part); j.parts++) {
         layer_of(part, layer);
-        has = has || find(r, layer, "lora_A.weight");
+        LS_TRY(check_part(r, layer, &j, e));
         if (find(r, layer, "lora_magnitude_vector"))
             return ls_fail(e, LS_EINVAL,
                            "%s: %s is a part of %s in models of the family %s, for whose DoRA "
@@ -68,8 +84,8 @@ static ls_status join(const ls_run_adapters *r, const ls_architecture *arch, int
                            r->checkpoint, layer, id.file, ls_family_name(arch->family));
     }
     *j_p = j;
-    if (!has) return LS_OK;
-    j.rank = j.parts * r->config.lora.rank;
+    if (!j.rank) return LS_OK;
+    j.rank *= j.parts;
     j.rows = id.rows;
     j.width = id.dims[1];
     layer_of(id.file, j.layer);

@@ -4,7 +4,7 @@
  * Other programs have one adapter of the whole tensor. It is written with the A's of its n parts
  * one below the other, and their B's as blocks on the diagonal, so that B A is that of the parts,
  * and its rank n times theirs; a part without an adapter has zeros. The scale has to stay the
- * alpha / rank of a part.
+ * alpha / rank of a part, and the parts have the same rank and alpha.
  */
 #ifndef LS_STORAGE_JOINED_ADAPTERS_H
 #define LS_STORAGE_JOINED_ADAPTERS_H
@@ -17,6 +17,7 @@ typedef struct ls_joined_adapter {
     char gguf[LS_NAME_MOST];  /* "blk.0.attn_qkv.weight" */
     int parts;
     int64_t rank, rows, width;
+    double alpha; /* of a part */
     float *a, *b; /* [rank, width], [rows, rank] */
 } ls_joined_adapter;
 
@@ -25,7 +26,8 @@ typedef struct ls_joined_adapters {
     size_t n;
 } ls_joined_adapters;
 
-/* LS_EINVAL: the run has adapters of DoRA there, whose magnitudes can't be joined. */
+/* LS_EINVAL: the run has adapters of DoRA there, whose magnitudes can't be joined, or of parts with
+ * several ranks or alphas. */
 ls_status ls_joined_adapters_make(const ls_run_adapters *, const ls_architecture *,
                                   ls_joined_adapters *j_p, ls_error *);
 void ls_joined_adapters_free(ls_joined_adapters *);

@@ -8,6 +8,8 @@
 
 #include "base/fresh.h"
 #include "base/json.h"
+#include "networks/adapters.h"
+#include "storage/adapter_numbers.h"
 #include "storage/joined_adapters.h"
 #include "storage/run_adapters.h"
 #include "storage/state.h"
@@ -65,18 +67,28 @@ static bool all_joined(const exporting *x, const char *name) {
     return n == x->arch.layers;
 }
 
-/* Joined adapters have their own rank, and the alpha with which the scale is that of others. */
-static void set_patterns(const exporting *x, ls_json *o) {
+/* Joined adapters have their own rank, and the alpha with which the scale is that of a part. */
+static void set_numbers(const exporting *x, ls_json *o) {
     const ls_config *c = &x->run.config;
-    ls_json *ranks = ls_json_new_object(), *alphas = ls_json_new_object();
+    ls_adapter_numbers all = {.rank = c->lora.rank, .alpha = c->lora.alpha};
+    char layer[LS_NAME];
     for (size_t i = 0; i < x->joined.n; i++) {
         const ls_joined_adapter *j = &x->joined.list[i];
         const double times = c->lora.rs ? sqrt((double)j->parts) : (double)j->parts;
-        ls_json_set_integer(ranks, last_part(j->layer), j->rank);
-        ls_json_set_number(alphas, last_part(j->layer), c->lora.alpha * times);
+        ls_adapter_numbers_add(&all, j->layer, j->rank, j->alpha * times);
     }
+    for (int i = 0; i < x->run.model.nparams; i++) {
+        const ls_param *p = &x->run.model.params[i];
+        if (!ls_adapter_is_a(p) || ls_joined_adapters_has(&x->arch, p)) continue;
+        ls_adapter_layer(p, layer);
+        ls_adapter_numbers_add(&all, layer, p->dims[0], ls_adapters_alpha(c, layer));
+    }
+    ls_json *ranks = ls_adapter_numbers_ranks(&all), *alphas = ls_adapter_numbers_alphas(&all);
+    ls_json_set_integer(o, "r", all.rank);
+    ls_json_set_number(o, "lora_alpha", all.alpha);
     ls_json_set(o, "rank_pattern", ranks);
     ls_json_set(o, "alpha_pattern", alphas);
+    free(all.list);
 }
 
 /* "q_proj" if all layers of that name have an adapter; else their whole names. */
@@ -123,9 +135,7 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
     ls_json_set_text(o, "task_type", "CAUSAL_LM");
     ls_json_set(o, "base_model_name_or_path",
                 x->base ? ls_json_new_path(x->base) : ls_json_new_null());
-    ls_json_set_integer(o, "r", c->lora.rank);
-    ls_json_set_number(o, "lora_alpha", c->lora.alpha);
-    if (x->joined.n) set_patterns(x, o);
+    set_numbers(x, o);
     ls_json_set_number(o, "lora_dropout", c->lora.dropout);
     ls_json_set_bool(o, "use_rslora", c->lora.rs);
     ls_json_set_bool(o, "use_dora", c->lora.dora);

@@ -11,10 +11,19 @@
 #include "base/suffix.h"
 #include "networks/family.h"
 #include "storage/adapter_gguf.h"
+#include "storage/adapter_numbers.h"
+#include "storage/peft_pattern.h"
 #include "tensor/stored.h"
 
 static const char PREFIX[] = "base_model.model.";
 enum { WEIGHT = sizeof ".weight" - 1 };
+
+static const ls_tensor *find(const ls_safetensors *f, const char *module, const char *rest) {
+    char *name = ls_format("%s%s%s", PREFIX, module, rest);
+    const ls_tensor *t = ls_safetensors_find(f, name);
+    free(name);
+    return t;
+}
 
 /* ---- the matrices of Phi-3, each of which is several layers here ---- */
 
@@ -61,7 +70,7 @@ static const struct {
     rule rule;
 } keys[] = {
     {"alora_invocation_tokens", EMPTY},
-    {"alpha_pattern", EMPTY},
+    {"alpha_pattern", USED},
     {"arrow_config", EMPTY},
     {"auto_mapping", HARMLESS},
     {"base_model_name_or_path", USED},
@@ -92,7 +101,7 @@ static const struct {
     {"peft_version", HARMLESS},
     {"qalora_group_size", HARMLESS},
     {"r", USED},
-    {"rank_pattern", EMPTY},
+    {"rank_pattern", USED},
     {"revision", HARMLESS},
     {"runtime_config", HARMLESS},
     {"target_modules", USED},
@@ -210,14 +219,14 @@ static ls_status check_base(const reading *r, ls_error *e) {
 /* Appends a name to a list of the config. */
 static ls_status append(const reading *r, const char **list, const char *key, const char *name,
                         ls_error *e) {
-    char all[LS_CONFIG_TEXT];
     if (!name || !*name || strchr(name, '\n'))
         return ls_fail(e, LS_EINVAL, "%s: %s is not a list of names", r->path, key);
-    size_t n = (size_t)snprintf(all, sizeof all, "%s%s%s", *list, **list ? "\n" : "", name);
-    if (n >= sizeof all)
-        return ls_fail(e, LS_EINVAL, "%s: %s has more than %d bytes", r->path, key, LS_CONFIG_TEXT);
-    *list = ls_intern(all);
-    return LS_OK;
+    char *all = ls_format("%s%s%s", *list, **list ? "\n" : "", name);
+    bool fits = strlen(all) < LS_CONFIG_TREE;
+    if (fits) *list = ls_intern(all);
+    free(all);
+    if (fits) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s has more than %d bytes", r->path, key, LS_CONFIG_TREE - 1);
 }
 
 /* A joined one means its parts: qkv_proj means q_proj, k_proj and v_proj. */
@@ -314,10 +323,76 @@ static ls_status take_numbers(const reading *r, ls_error *e) {
     return LS_OK;
 }
 
+/* ---- layers with a rank or an alpha of their own ---- */
+
+typedef struct patterns {
+    ls_peft_pattern *rank, *alpha;
+} patterns;
+
+static ls_status read_pattern(const reading *r, const char *key, ls_peft_pattern **p_p,
+                              ls_error *e) {
+    char *where = ls_format("%s: %s", r->path, key);
+    ls_status s = ls_peft_pattern_read(ls_json_get(r->o, key), key[0] == 'r', where, p_p, e);
+    free(where);
+    return s;
+}
+
+static bool has_a(const ls_safetensors *f, char *tensor) {
+    tensor[strlen(tensor) - WEIGHT] = 0;
+    return find(f, tensor, ".lora_A.weight") != NULL;
+}
+
+/* The layers of which the file has an adapter, or one of the tensor that they are in. */
+static ls_status number_layers(const reading *r, const ls_safetensors *f, const patterns *p,
+                               ls_error *e) {
+    const double rank = (double)r->c->lora.rank, alpha = r->c->lora.alpha;
+    ls_adapter_numbers all = {.rank = r->c->lora.rank, .alpha = alpha};
+    ls_architecture a;
+    ls_name id;
+    LS_TRY(ls_family_of(r->c, &a, e));
+    (void)ls_family_as_phi3(&a);
+    for (int i = 0; ls_name_at(&a, i, &id); i++) {
+        if (!ls_has_suffix(id.name, ".weight")) continue;
+        const char *module = has_a(f, id.name) ? id.name : has_a(f, id.file) ? id.file : NULL;
+        if (module)
+            ls_adapter_numbers_add(&all, id.name,
+                                   (int64_t)ls_peft_pattern_number(p->rank, module, rank),
+                                   ls_peft_pattern_number(p->alpha, module, alpha));
+    }
+    bool found = ls_peft_pattern_is_found(p->rank) && ls_peft_pattern_is_found(p->alpha);
+    ls_status s = found ? ls_adapter_numbers_set(&all, r->path, r->c, e)
+                        : ls_fail(e, LS_EINVAL,
+                                  "%s: rank_pattern or alpha_pattern has expressions that are too "
+                                  "large; name the layers",
+                                  r->path);
+    free(all.list);
+    return s;
+}
+
+static ls_status take_patterns(const reading *r, ls_error *e) {
+    patterns p = {NULL, NULL};
+    ls_safetensors f;
+    size_t n = ls_json_count(ls_json_get(r->o, "rank_pattern")) +
+               ls_json_count(ls_json_get(r->o, "alpha_pattern"));
+    char *path = ls_format("%s/adapter_model.safetensors", r->c->model.adapter);
+    r->c->lora.rank_pattern = r->c->lora.alpha_pattern = "";
+    ls_status s = read_pattern(r, "rank_pattern", &p.rank, e);
+    if (s == LS_OK) s = read_pattern(r, "alpha_pattern", &p.alpha, e);
+    if (s == LS_OK && n && (s = ls_safetensors_open_any(path, &f, e)) == LS_OK) {
+        s = number_layers(r, &f, &p, e);
+        ls_safetensors_close(&f);
+    }
+    ls_peft_pattern_free(p.rank);
+    ls_peft_pattern_free(p.alpha);
+    free(path);
+    return s;
+}
+
 static ls_status take(const reading *r, ls_error *e) {
     LS_TRY(check_fixed(r, e));
     LS_TRY(check_base(r, e));
     LS_TRY(take_numbers(r, e));
+    LS_TRY(take_patterns(r, e));
     LS_TRY(take_targets(r, e));
     return take_saved(r, e);
 }
@@ -347,13 +422,6 @@ typedef struct source {
     const ls_tensor *t;
     int64_t first, rows;
 } source;
-
-static const ls_tensor *find(const ls_safetensors *f, const char *module, const char *rest) {
-    char *name = ls_format("%s%s%s", PREFIX, module, rest);
-    const ls_tensor *t = ls_safetensors_find(f, name);
-    free(name);
-    return t;
-}
 
 /* Joined matrices have one A. */
 static source source_of(const loading *x, const ls_param *p) {

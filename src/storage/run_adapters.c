@@ -62,6 +62,10 @@ ls_status ls_run_adapters_architecture(const ls_run_adapters *r, ls_architecture
     return LS_OK;
 }
 
+bool ls_adapter_is_a(const ls_param *p) {
+    return p->adapter && strstr(p->name, ".lora_A.") != NULL;
+}
+
 void ls_adapter_layer(const ls_param *p, char name[LS_NAME]) {
     snprintf(name, LS_NAME, "%s", p->name);
     char *end = p->adapter ? strstr(name, ".lora_") : strrchr(name, '.');

@@ -26,6 +26,7 @@ void ls_run_adapters_close(ls_run_adapters *);
  * all of its parts. */
 ls_status ls_run_adapters_architecture(const ls_run_adapters *, ls_architecture *a_p, ls_error *);
 
+bool ls_adapter_is_a(const ls_param *); /* the matrix A, whose rows are its rank */
 /* The name of the parameter's layer, without ".lora_A.weight" or ".weight". */
 void ls_adapter_layer(const ls_param *, char name[LS_NAME]);
 

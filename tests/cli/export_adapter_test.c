@@ -135,6 +135,89 @@ static void check_merged(const float *base, const float *merged, const float *a,
     assert_true(most > 1e-4);
 }
 
+#define AS_IT_IS "--set optim.lr=0 --set optim.min_lr=0 "
+
+/* A run that begins with the adapter and learns nothing, merged: it has the weights of `merged`,
+ * within the limit. */
+static void begins(const char *base, const char *adapter, const char *merged, double limit) {
+    char *names[] = {ls_format("%s/model.safetensors", merged),
+                     ls_format("%s-as-it-is/model.safetensors", adapter)};
+    expectf(0, NULL, FROM "%s -o @/begun-%s " AS_IT_IS "--set model.adapter=@/%s", base, adapter,
+            adapter);
+    expectf(0, NULL, "export @/begun-%s --to safetensors --merge -o @/%s-as-it-is", adapter,
+            adapter);
+    ls_safetensors want = open_weights(names[0]), got = open_weights(names[1]);
+    for (size_t i = 0; i < want.n; i++) {
+        const ls_tensor *a = &want.tensors[i], *b = ls_safetensors_find(&got, a->name);
+        assert_non_null(b);
+        for (size_t k = 0; k < a->count; k++)
+            assert_true(fabs((double)((const float *)a->data)[k] -
+                             (double)((const float *)b->data)[k]) <= limit);
+    }
+    ls_safetensors_close(&want);
+    ls_safetensors_close(&got);
+    free(names[0]), free(names[1]);
+}
+
+/* Layers with ranks and alphas of their own: peft's patterns; in GGUF B makes up for an alpha. */
+static void test_patterns(void **state) {
+    (void)state;
+    static const struct {
+        const char *layer;
+        int64_t sizes[3]; /* rows, width, rank */
+        double alpha;
+    } want[] = {{"model.layers.0.self_attn.q_proj", {24, 24, 2}, 5},
+                {"model.layers.1.self_attn.q_proj", {24, 24, 3}, 5},
+                {"model.layers.1.self_attn.v_proj", {8, 24, 3}, 9},
+                {"model.layers.0.mlp.up_proj", {64, 24, 4}, 0.1}};
+    expect(FROM "published -o @/own --set lora.rank=3 --set lora.alpha=5 --set optim.lr=0.05 --set "
+                "lora.targets=[q_proj,v_proj,up_proj] --set "
+                "lora.rank_pattern=[\"*.0.self_attn.q_proj=2\",up_proj=4,q_proj=3] --set "
+                "lora.alpha_pattern=[v_proj=9,mlp.up_proj=0.1]",
+           0, NULL);
+    expect("export @/own --to peft -o @/own-peft", 0, NULL);
+    expect("export @/own --to gguf -o @/own.gguf", 0, NULL);
+    expect("export @/own --to safetensors --merge -o @/own-merged", 0, NULL);
+    size_t n = 0;
+    char *text = read_file("own-peft/adapter_config.json", &n);
+    assert_output_has(text, "\"model.layers.0.self_attn.q_proj\": 2");
+    assert_output_has(text, "\"up_proj\": 0.1");
+    free(text);
+    ls_safetensors base = open_weights("published/model.safetensors");
+    ls_safetensors merged = open_weights("own-merged/model.safetensors");
+    ls_safetensors peft = open_weights("own-peft/adapter_model.safetensors");
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const float *of[4];
+        for (int k = 0; k < 4; k++) {
+            char *name =
+                k < 2 ? ls_format("base_model.model.%s.lora_%c.weight", want[i].layer, "AB"[k])
+                      : ls_format("%s.weight", want[i].layer);
+            const ls_tensor *t = ls_safetensors_find(k < 2    ? &peft
+                                                     : k == 2 ? &base
+                                                              : &merged,
+                                                     name);
+            assert_non_null(t);
+            if (k < 2) assert_int_equal(t->dims[k], want[i].sizes[2]);
+            of[k] = (const float *)t->data;
+            free(name);
+        }
+        check_merged(of[2], of[3], of[0], of[1], want[i].sizes,
+                     want[i].alpha / (double)want[i].sizes[2]);
+    }
+    ls_safetensors_close(&base);
+    ls_safetensors_close(&merged);
+    ls_safetensors_close(&peft);
+    begins("published", "own-peft", "own-merged", 0);
+    begins("published", "own.gguf", "own-merged", 1e-7);
+    expect(FROM "published -o @/none --set lora.rank=3 --set lora.rank_pattern=[up_proj=2]", 1,
+           "lora.rank_pattern: 'up_proj=2' matches no layer with an adapter (lora.targets)");
+    expect(FROM "published -o @/none --set lora.rank=3 --set lora.rank_pattern=[q_proj=1.5]", 1,
+           "lora.rank_pattern: 'q_proj=1.5' is not NAME=RANK, a whole number from 1 to 65536");
+    expect(FROM "published -o @/none --set lora.rank=3 --set lora.alpha_pattern=[q_proj]", 1,
+           "lora.alpha_pattern: 'q_proj' is not NAME=ALPHA, 1e-6 to 1e6");
+    assert_false(file_exists("none"));
+}
+
 /* Phi-3's files have one tensor of q, k and v, and one of gate and up: so have its adapters, and
  * with the patterns of peft and GGUF's alpha / rank they are those of the merged model. */
 static void test_joined(void **state) {
@@ -189,9 +272,13 @@ static void test_joined(void **state) {
     ls_safetensors_close(&base);
     ls_safetensors_close(&merged);
     ls_safetensors_close(&peft);
-    expect(FROM "phi-base -o @/none --set model.adapter=@/phi-peft", 1, "rank_pattern is {");
-    expect(FROM "phi-base -o @/none --set model.adapter=@/phi.gguf", 1,
-           "has layers of rank 3, and blk.0.attn_qkv.weight.lora_a of 9");
+    begins("phi-base", "phi-peft", "phi-merged", 0);
+    begins("phi-base", "phi.gguf", "phi-merged", 1e-7);
+    expect(FROM "phi-base -o @/parts --set lora.rank=3 --set lora.rank_pattern=[q_proj=2]", 0,
+           NULL);
+    expect("export @/parts --to peft -o @/none", 1,
+           "v_proj has another rank or alpha than the layers with which it is one in files of its "
+           "model; use --merge");
     expect(FROM "phi-base -o @/dora-phi --set lora.rank=2 --set lora.dora=on", 0, NULL);
     expect("export @/dora-phi --to peft -o @/none", 1,
            "q_proj is a part of model.layers.0.self_attn.qkv_proj.weight in models of the family "
@@ -269,8 +356,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),   cmocka_unit_test(test_read),
-        cmocka_unit_test(test_joined), cmocka_unit_test(test_joined_read),
-        cmocka_unit_test(test_family), cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_patterns),    cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_joined_read), cmocka_unit_test(test_family),
+        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -104,6 +104,8 @@ static const trial trials[] = {
     {"lora.dora", {"on"}},
     {"lora.dropout", {"0.5"}},
     {"lora.targets", {"all-linear"}},
+    {"lora.rank_pattern", {"[q_proj=2]"}},
+    {"lora.alpha_pattern", {"[q_proj=3]"}},
     {"lora.train", {"[\"*norm*\"]"}},
     {"dpo.loss", {"ipo"}},
     {"dpo.beta", {"1"}},

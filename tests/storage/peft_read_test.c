@@ -163,25 +163,16 @@ static void test_refused(void **state) {
         refuses(member, "leave the base's weights as they are");
         free(member);
     }
-    static const char *const on[] = {"\"alora_invocation_tokens\": [1]",
-                                     "\"alpha_pattern\": {\"q_proj\": 3}",
-                                     "\"arrow_config\": {\"top_k\": 2}",
-                                     "\"enable_lora\": [true]",
-                                     "\"exclude_modules\": \".*0.*\"",
-                                     "\"fan_in_fan_out\": true",
-                                     "\"kasa_config\": {\"beta\": 1}",
-                                     "\"layer_replication\": [[0, 1]]",
-                                     "\"layers_pattern\": \"h\"",
-                                     "\"layers_to_transform\": 1",
-                                     "\"lora_bias\": true",
-                                     "\"megatron_config\": {\"a\": 1}",
-                                     "\"monteclora_config\": {\"num_samples\": 8}",
-                                     "\"rank_pattern\": {\"q_proj\": 3}",
-                                     "\"target_parameters\": [\"x\"]",
-                                     "\"trainable_token_indices\": [1]",
-                                     "\"use_bdlora\": {\"a\": 1}",
-                                     "\"use_qalora\": true",
-                                     "\"velora_config\": {\"a\": 1}"};
+    static const char *const on[] = {
+        "\"alora_invocation_tokens\": [1]", "\"arrow_config\": {\"top_k\": 2}",
+        "\"enable_lora\": [true]",          "\"exclude_modules\": \".*0.*\"",
+        "\"fan_in_fan_out\": true",         "\"kasa_config\": {\"beta\": 1}",
+        "\"layer_replication\": [[0, 1]]",  "\"layers_pattern\": \"h\"",
+        "\"layers_to_transform\": 1",       "\"lora_bias\": true",
+        "\"megatron_config\": {\"a\": 1}",  "\"monteclora_config\": {\"num_samples\": 8}",
+        "\"target_parameters\": [\"x\"]",   "\"trainable_token_indices\": [1]",
+        "\"use_bdlora\": {\"a\": 1}",       "\"use_qalora\": true",
+        "\"velora_config\": {\"a\": 1}"};
     for (size_t i = 0; i < sizeof on / sizeof *on; i++) refuses(on[i], "it must be empty");
     refuses("\"bias\": \"all\"", "none is possible");
     refuses("\"task_type\": \"SEQ_CLS\"", "CAUSAL_LM is possible");
@@ -193,6 +184,12 @@ static void test_refused(void **state) {
     refuses("\"lora_dropout\": \"0.1\"", "a number");
     refuses("\"lora_alpha\": \"8\"", "a number above 0");
     refuses("\"bias\": false", "a text");
+    refuses("\"rank_pattern\": [4]", "is not an object of names and numbers");
+    refuses("\"rank_pattern\": {\"q_proj\": 2.5}",
+            "'q_proj' is not a rank, a whole number above 0");
+    refuses("\"rank_pattern\": {\"q_proj\": 65537}", "'q_proj' is not a rank");
+    refuses("\"alpha_pattern\": {\"q_proj\": 0}", "'q_proj' is not a number above 0");
+    refuses("\"alpha_pattern\": {\"(?!q)proj\": 1}", "'(?!q)proj': character ");
     refuses("\"modules_to_save\": \"norm\"", "a list of names");
     refuses("\"modules_to_save\": [3]", "a list of names");
 }
