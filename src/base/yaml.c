@@ -229,6 +229,13 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     }
 }
 
+/* Has the line, counted from 1, a tab among its leading white space? */
+static bool begins_with_tab(const ls_buf *text, size_t line) {
+    const char *at = text->data ? text->data : "";
+    for (; line > 1 && (at = strchr(at, '\n')); at++) line--;
+    return at && at[strspn(at, " ")] == '\t';
+}
+
 /* libyaml reports a line, or, for bytes that are not text, their offset. It reads UTF-16 too, if
  * that has a byte order mark. */
 static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
@@ -241,6 +248,10 @@ static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
         for (size_t i = 0; i < p->problem_offset && i < text->len; i++)
             line += text->data[i] == '\n';
     }
+    if (p->error == YAML_SCANNER_ERROR && begins_with_tab(text, line))
+        return ls_fail(e, LS_EINVAL,
+                       "%s:%zu: is not valid YAML: the line is indented with a tab; use spaces",
+                       r->path, line);
     return ls_fail(e, LS_EINVAL, "%s:%zu: is not valid YAML: %s", r->path, line,
                    p->problem ? p->problem : "unreadable");
 }

@@ -8,6 +8,7 @@
 #include "base/wrap.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "config/key.h"
 #include "config/key_help.h"
 #include "config/own.h"
 #include "device/compiled.h"
@@ -272,6 +273,15 @@ static bool help_config(const char *group, ls_buf *out) {
     return false;
 }
 
+static void no_topic(const char *topic) {
+    const char *key = ls_config_suggest_key(topic), *dot = key ? strrchr(key, '.') : NULL;
+    if (!dot || strcmp(dot + 1, topic) != 0)
+        cli_no_command("help: ", topic);
+    else
+        ls_log("help: there is no command '%s'; for the key of a config: 'lockstep help %s'", topic,
+               key);
+}
+
 static bool help_topic(const ls_args *a, ls_buf *out) {
     const char *topic = a->nwords ? a->words[0] : NULL;
     bool is_config = topic && strcmp(topic, "config") == 0;
@@ -288,8 +298,9 @@ static bool help_topic(const ls_args *a, ls_buf *out) {
             cli_help_command(cli_commands[i], out);
             return true;
         }
+    if (topic && ls_config_key_is_group(topic)) return help_config(topic, out);
     if (topic)
-        cli_no_command("help: ", topic);
+        no_topic(topic);
     else
         put_all(out);
     return !topic;

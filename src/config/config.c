@@ -177,6 +177,14 @@ static ls_status not_maps(const char *where, const ls_config_key *k, ls_error *e
                    where, k->name);
 }
 
+const char *ls_config_suggest_key(const char *name) {
+    const char *names[LS_NCONFIG_KEYS + LS_OWN_NUMBERS];
+    const ls_config_key *k = NULL;
+    int n = 0;
+    for (; (k = ls_config_key_at(n)); n++) names[n] = k->name;
+    return ls_config_suggest(name, names, n);
+}
+
 static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     if (ls_config_key_is_group(name)) return group_alone(where, name, e);
     const char *dot = strrchr(name, '.');
@@ -184,10 +192,7 @@ static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     const ls_config_key *k = ls_config_key_find(above);
     free(above);
     if (k && k->type == LS_KEY_MAPS) return not_maps(where, k, e);
-    const char *names[LS_NCONFIG_KEYS + LS_OWN_NUMBERS];
-    int n = 0;
-    for (; (k = ls_config_key_at(n)); n++) names[n] = k->name;
-    const char *meant = ls_config_suggest(name, names, n);
+    const char *meant = ls_config_suggest_key(name);
     return ls_fail(e, LS_EINVAL,
                    "%.300s: unknown key '%.60s'%s%s%s 'lockstep help config' lists all", where,
                    name, meant ? "; did you mean '" : ";", meant ? meant : "", meant ? "'?" : "");

@@ -369,4 +369,7 @@ ls_status ls_config_set_all(ls_config *, const ls_config_sets *, ls_error *);
 /* Is the key among them? */
 bool ls_config_sets_key(const ls_config_sets *, const char *key);
 
+/* The known key that may be meant by `name`; NULL: none is near (suggest.h). */
+const char *ls_config_suggest_key(const char *name);
+
 #endif

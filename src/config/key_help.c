@@ -45,8 +45,10 @@ static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out
 static ls_status no_group(const char *group, ls_error *e) {
     ls_buf groups = {0};
     ls_config_key_list_groups(&groups);
-    ls_status s = ls_fail(e, LS_EINVAL, "there is no group or key '%.60s'; the groups are %s",
-                          group, groups.data);
+    const char *meant = ls_config_suggest_key(group);
+    ls_status s = ls_fail(e, LS_EINVAL, "there is no group or key '%.60s'%s%s%s; the groups are %s",
+                          group, meant ? " (did you mean '" : "", meant ? meant : "",
+                          meant ? "'?)" : "", groups.data);
     ls_buf_free(&groups);
     return s;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "config/conflicts.h"
 #include "config/groups.h"
+#include "config/key.h"
 #include "config/needs.h"
 #include "config/own.h"
 
@@ -237,11 +238,29 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return check_groups(c, where, e);
 }
 
-void ls_config_lower_min_lr(ls_config *c) {
+static void lower_min_lr(ls_config *c) {
     char tenth[32]; /* as a person would write it */
     if (c->optim.min_lr <= c->optim.lr || ls_config_is_written(c, "optim.min_lr")) return;
     snprintf(tenth, sizeof tenth, "%.6g", c->optim.lr / 10);
     c->optim.min_lr = strtod(tenth, NULL);
+}
+
+static bool divides_batches(const ls_config *c, int64_t V) {
+    for (int i = 0; i < c->train.nphases; i++)
+        if (c->train.phases[i].batch % V != 0) return false;
+    return c->train.batch % V == 0;
+}
+
+static void fit_virtual_workers(ls_config *c) {
+    static const char key[] = "train.virtual_workers";
+    if (!ls_config_leaves_out(c, key)) return;
+    ls_config_key_reset(c, ls_config_key_find(key));
+    while (!divides_batches(c, c->train.virtual_workers)) c->train.virtual_workers--;
+}
+
+void ls_config_fit_defaults(ls_config *c) {
+    lower_min_lr(c);
+    fit_virtual_workers(c);
 }
 
 static ls_status set_all(ls_config *c, const char *const *sets, int nsets, ls_error *e) {
@@ -274,7 +293,7 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
     ls_config_settle(c_p);
     LS_TRY(set_all(c_p, sets, nsets, e));
     ls_config_drop_idle(c_p, &notes);
-    ls_config_lower_min_lr(c_p);
+    ls_config_fit_defaults(c_p);
     ls_status s = ls_config_check(c_p, path, e);
     if (s == LS_OK) log_idle(path, notes.data);
     ls_buf_free(&notes);

@@ -11,9 +11,9 @@ ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 /* The part of that which depends on train.steps: again, once train.epochs has decided these. */
 ls_status ls_config_check_steps(const ls_config *, const char *where, ls_error *);
 
-/* The usual optim.min_lr may be more than a small optim.lr: where it is not written, it becomes a
- * tenth of that. */
-void ls_config_lower_min_lr(ls_config *);
+/* Two keys depend on others where they are not written: optim.min_lr is a tenth of a small
+ * optim.lr, and train.virtual_workers divides train.batch. */
+void ls_config_fit_defaults(ls_config *);
 
 /* Reads the file `path`, sets the keys of sets [nsets], each "KEY=VALUE", and checks the result.
  * Logs which keys of the file don't act any more by a set one. */

@@ -22,6 +22,12 @@ static const struct {
                       "max_position_embeddings max_length "},
     {"model.vocab", " vocab_size n_vocab vocabulary vocabulary_size padded_vocab_size "},
     {"model.norm", " norm_layer norm_type normalization batch_norm use_batch_norm use_bn "},
+    {"model.from", " pretrained model_name model_name_or_path base_model checkpoint_path "
+                   "pretrained_model_name_or_path "},
+    {"lora.rank", " r lora_r lora_rank "},
+    {"lora.alpha", " lora_alpha "},
+    {"lora.targets", " target_modules lora_target_modules lora_target "},
+    {"lora.dropout", " lora_dropout "},
     {"data.path", " dataset dataset_path data_path train_file train_data text file input corpus "},
     {"data.val_fraction", " val_split validation_split val_ratio test_size eval_fraction "},
     {"train.steps", " max_steps num_steps n_steps total_steps num_train_steps max_iters "

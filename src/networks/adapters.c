@@ -113,8 +113,9 @@ static ls_status check_target(ls_model *m, const char *pattern, ls_error *e) {
     list_layers(m, &names);
     ls_status s = ls_fail(e, LS_EINVAL,
                           "lora.targets: '%.60s' matches no linear layer; there are %s; all-linear "
-                          "means all of them",
-                          pattern, names.len ? names.data : "none");
+                          "means all of them%s",
+                          pattern, names.len ? names.data : "none",
+                          strchr(pattern, ',') ? "; several are a list: [A, B]" : "");
     ls_buf_free(&names);
     return s;
 }

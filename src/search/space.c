@@ -167,7 +167,7 @@ static ls_status set_all(const ls_space *s, const ls_space_point *p, ls_config *
         LS_TRY(got);
     }
     ls_config_drop_idle(c, NULL);
-    ls_config_lower_min_lr(c);
+    ls_config_fit_defaults(c);
     LS_TRY(ls_config_check(c, s->path, e));
     return ls_schedule_check(c, 0, e);
 }

@@ -19,8 +19,17 @@ enum { PART = 1 << 20 }; /* floats that are read at a time */
 static ls_status make_absolute(ls_config *c, ls_error *e) {
     char *path = realpath(c->model.from, NULL);
     if (!path)
-        return ls_fail(e, LS_EIO, "model.from: %s: can't be opened: %s", c->model.from,
-                       strerror(errno));
+        return ls_fail(e, LS_EIO,
+                       "model.from: %s: can't be opened: %s; models are not downloaded: "
+                       "name a directory of this host (docs/guide/pretrained.md)",
+                       c->model.from, strerror(errno));
+    if (!ls_file_is_dir(path)) {
+        free(path);
+        return ls_fail(e, LS_EINVAL,
+                       "model.from: %s: is a file, and a directory is needed: "
+                       "`lockstep import %s -o models/NAME` makes one",
+                       c->model.from, c->model.from);
+    }
     bool is_short = strlen(path) < LS_CONFIG_TEXT;
     if (is_short) c->model.from = ls_intern(path);
     free(path);

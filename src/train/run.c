@@ -32,8 +32,8 @@ static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
     if (n <= most) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
-        "%d workers for train.virtual_workers %lld; use -n %lld or fewer (only a new run can "
-        "have more virtual workers)",
+        "%d workers for train.virtual_workers %lld; use -n %lld or fewer, or in a new run more "
+        "train.virtual_workers",
         n, (long long)V, (long long)most);
 }
 

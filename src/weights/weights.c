@@ -248,6 +248,12 @@ static ls_status join_config(ls_weights *w, const ls_architecture *config, ls_er
 
 static ls_status fail_no_weights(const char *folder, ls_error *e) {
     bool has = ls_file_exists_in(folder, "pytorch_model.bin");
+    if (ls_file_exists_in(folder, "config.yaml"))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is a run, not a published model: a new run begins with it by "
+                       "train.from, `lockstep ckpt show` lists its tensors, `lockstep export` "
+                       "makes a published model of it",
+                       folder);
     return ls_fail(e, LS_EINVAL,
                    "%s: has no " LS_SHARDS_ONE ", no " LS_SHARDS_INDEX " and no " LS_WEIGHTS_GGUF
                    "%s",
@@ -287,6 +293,12 @@ static ls_status open_folder(ls_weights *w, ls_error *e) {
 static ls_status open_path(ls_weights *w, ls_error *e) {
     LS_TRY(ls_kernels_pick(&w->kernels, e));
     LS_TRY(ls_file_check_allowed(w->path, e));
+    if (!ls_file_exists(w->path))
+        return ls_fail(e, LS_EIO,
+                       "%s: can't be opened: No such file or directory; models are not downloaded: "
+                       "name a directory "
+                       "or a GGUF file of this host",
+                       w->path);
     LS_TRY(ls_file_is_dir(w->path) ? open_folder(w, e) : open_gguf(w, w->path, e));
     LS_TRY(check_present(w, e));
     list_names(w);

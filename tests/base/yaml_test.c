@@ -219,7 +219,8 @@ static void test_depth(void **state) {
 static void test_not_yaml(void **state) {
     (void)state;
     refuses("a:\n  b: {c: 1\n", "is not valid YAML");
-    refuses("a:\n\tb: 1\n", ":2: is not valid YAML");
+    refuses("a:\n\tb: 1\n", ":2: is not valid YAML: the line is indented with a tab");
+    refuses("a: b\tc: d\n", "is not valid YAML: mapping values");
     refuses("a: \"open\n", "is not valid YAML");
     refuses("a: b: c\n", ":1: is not valid YAML");
     refuses("a: 1\nb: 2\nc: \xff\xfe\n", ":3: is not valid YAML");

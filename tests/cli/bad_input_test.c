@@ -25,7 +25,7 @@ static void test_config(void **state) {
     config_fails("parallel:\n  reduce: quick\n", "'quick' is not one of tree, fastest");
     config_fails("model:\n  heads: 7\ndata:\n  path: LICENSE\n",
                  "model.heads 7 does not divide model.width 256");
-    config_fails("train:\n  batch: 10\ndata:\n  path: LICENSE\n",
+    config_fails("train:\n  batch: 10\n  virtual_workers: 8\ndata:\n  path: LICENSE\n",
                  "train.virtual_workers 8 does not divide train.batch 10");
     config_fails("train:\n  steps: 1\n  steps: 2\n", "occurs twice");
     config_fails("", "data.path is missing");
@@ -159,6 +159,11 @@ static void test_usage(void **state) {
     expect("run -q7 echo", 2, "run: unknown option -q7; see");
     expect("run -n 1 echo -q7", 0, "-q7");
     expect("trian a.yaml", 2, "there is no command 'trian' (did you mean 'train'?); see");
+    expect("help steps", 2,
+           "no command 'steps'; for the key of a config: 'lockstep help train.steps'");
+    expect("help optim.lrr", 2,
+           "no group or key 'optim.lrr' (did you mean 'optim.lr'?); the groups");
+    expect("help lora", 0, "lora.rank = 0");
     expect("help evl", 2, "help: there is no command 'evl' (did you mean 'eval'?); see");
     expect("scale @/a", 2, "scale: N is missing; see");
     expect("scale @/a x", 2, "scale: 'x' is not a number of workers; see");

@@ -71,7 +71,7 @@ static void test_refused(void **state) {
         ls_config c;
         ls_error e = {0};
         char text[256];
-        snprintf(text, sizeof text, "train:\n  batch: %s\n", bad[i][0]);
+        snprintf(text, sizeof text, "train:\n  virtual_workers: 8\n  batch: %s\n", bad[i][0]);
         assert_int_equal(read_text(text, &c, &e), LS_EINVAL);
         if (!strstr(e.msg, bad[i][1])) fail_msg("%s: %s", bad[i][0], e.msg);
     }
@@ -154,9 +154,31 @@ static void test_epochs(void **state) {
                     "train.epochs and train.steps both say how long the run is", e);
 }
 
+/* Left out, they are the largest number up to 8 that divides each batch. */
+static void test_virtual_workers(void **state) {
+    (void)state;
+    static const struct {
+        const char *batch;
+        int64_t expected;
+    } cases[] = {{"16", 8}, {"8", 8},  {"24", 8},
+                 {"12", 6}, {"10", 5}, {"4", 4},
+                 {"13", 1}, {"1", 1},  {"[[0, 12], [5, 16]]", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        ls_config c;
+        ls_error e = {0};
+        snprintf(text, sizeof text, "train: {batch: %s}\n", cases[i].batch);
+        assert_ls_ok(read_text(text, &c, &e), e);
+        assert_int_equal(c.train.virtual_workers, cases[i].expected);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read), cmocka_unit_test(test_refused), cmocka_unit_test(test_warmup),
-        cmocka_unit_test(test_usual_warmup), cmocka_unit_test(test_epochs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_virtual_workers),
+                                       cmocka_unit_test(test_warmup),
+                                       cmocka_unit_test(test_usual_warmup),
+                                       cmocka_unit_test(test_epochs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,11 @@ static void test_aliases(void **state) {
                                         "step_size",
                                         "param_groups",
                                         "use_nesterov",
-                                        "ema_decay"};
+                                        "ema_decay",
+                                        "model_name_or_path",
+                                        "lora_r",
+                                        "lora_alpha",
+                                        "target_modules"};
     ls_config c;
     ls_error e;
     char assignment[64];

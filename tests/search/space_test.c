@@ -278,7 +278,11 @@ static void test_impossible(void **state) {
     assert_int_equal(c.train.steps, 1000);
     ls_space_point_free(&p);
     ls_space_point_of(&s, 1, &p);
-    assert_ls_fails(ls_space_config(&s, &base, &p, &c, &e), LS_EINVAL,
+    assert_ls_ok(ls_space_config(&s, &base, &p, &c, &e), e);
+    assert_int_equal(c.train.virtual_workers, 6); /* left out: 8 where it divides the batch */
+    ls_config written = base;
+    assert_ls_ok(ls_config_set(&written, "train.virtual_workers=8", &e), e);
+    assert_ls_fails(ls_space_config(&s, &written, &p, &c, &e), LS_EINVAL,
                     "virtual_workers 8 does not divide train.batch 12", e);
     assert_non_null(strstr(e.msg, "space.yaml: train.batch=12: train.virtual_workers 8"));
     ls_space_point_free(&p);

@@ -129,7 +129,9 @@ static void test_refusals(void **state) {
     c = config_of(4);
     refuse(&c, "models of family gpt2 whose feed-forward layer is not 4 times the width can't be");
     c.model.from = "gone";
-    refuse(&c, "model.from: gone: can't be opened: No such file");
+    refuse(&c, "model.from: gone: can't be opened: No such file or directory; models are not");
+    c.model.from = "/dev/null";
+    refuse(&c, "is a file, and a directory is needed: `lockstep import /dev/null -o models/NAME`");
     c = config_of(0);
     small_model far = small_models[0];
     far.config = SMALL_SIZES "\"tie_word_embeddings\": true, \"rope_scaling\": {\"rope_type\": "

@@ -287,6 +287,12 @@ static void test_folders(void **state) {
     char *config = ls_format("%s/config.json", folder);
     check_refused(folder, "has no model.safetensors");
     char *pickle = ls_format("%s/pytorch_model.bin", folder);
+    char *run = ls_format("%s/config.yaml", folder);
+    write_bytes(run, "", 0);
+    check_refused(folder,
+                  "is a run, not a published model: a new run begins with it by train.from");
+    unlink(run);
+    free(run);
     write_bytes(pickle, "x", 1);
     check_refused(folder, "pytorch_model.bin can't be read");
     small_write_gguf(m, in);
