@@ -58,12 +58,48 @@ ls_status ls_json_parse_value(const char *text, size_t nbytes, const char *what,
     return one ? LS_OK : ls_fail(e, LS_EINVAL, "%s is no JSON", what);
 }
 
+/* Digits, with a sign or not, of more than 64 bits. */
+static bool is_long(const char *number, size_t n) {
+    static const char most[] = "9223372036854775807";
+    if (n && *number == '-') number++, n--;
+    for (size_t i = 0; i < n; i++)
+        if (number[i] < '0' || number[i] > '9') return false;
+    return n >= sizeof most || (n == sizeof most - 1 && memcmp(number, most, n) > 0);
+}
+
+/* Whole numbers of more than 64 bits become real ones: 1000000000000000000000.0 */
+static void make_real(const char *text, size_t n, ls_buf *out) {
+    bool quoted = false;
+    for (size_t i = 0, end; i < n; i = end) {
+        end = i + 1;
+        if (quoted && text[i] == '\\' && end < n) end++;
+        if (text[i] == '"') quoted = !quoted;
+        while (!quoted && text[i] && strchr("+-.0123456789eE", text[i]) && end < n && text[end] &&
+               strchr("+-.0123456789eE", text[end]))
+            end++;
+        ls_buf_append(out, text + i, end - i);
+        if (!quoted && is_long(text + i, end - i)) ls_buf_append(out, ".0", 2);
+    }
+}
+
+/* Python's packages write numbers of any length: tokenizers whose model_max_length is not known
+ * have 10^30 there. */
+static ls_status parse_file(const ls_buf *text, const char *path, ls_json **j_p, ls_error *e) {
+    ls_buf real = {0};
+    if (ls_json_parse(text->data ? text->data : "", text->len, path, j_p, NULL) == LS_OK)
+        return LS_OK;
+    make_real(text->data, text->len, &real);
+    ls_status s = ls_json_parse(real.data ? real.data : "", real.len, path, j_p, e);
+    ls_buf_free(&real);
+    return s;
+}
+
 ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *e) {
     ls_buf text = {0};
     *j_p = NULL;
     if (!ls_file_exists(path)) return LS_OK;
     ls_status s = ls_file_read(path, most, &text, e);
-    if (s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, j_p, e);
+    if (s == LS_OK) s = parse_file(&text, path, j_p, e);
     ls_buf_free(&text);
     return s;
 }

@@ -29,7 +29,8 @@ void ls_json_free(ls_json *);
 /* Returns the value, with one more owner. */
 ls_json *ls_json_share(const ls_json *);
 
-/* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. */
+/* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. Whole numbers of
+ * more than 64 bits are real ones. */
 ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *);
 /* Writes a new file, as ls_file_write(), of indented lines. Frees the value. */
 ls_status ls_json_write_in(ls_json *, const char *folder, const char *name, ls_error *);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/file.h"
+#include "folder.h"
 #include "test.h"
 
 static ls_json *parse(const char *text) {
@@ -157,12 +159,40 @@ static void test_depth(void **state) {
     free(text);
 }
 
+/* A whole number of more than 64 bits in a file is a real one, but not in a text. */
+static void test_long_numbers(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"model_max_length\": 1000000000000000019884624838656, \"a\": [-9223372036854775808,"
+        "9223372036854775807, 9223372036854775808,-99999999999999999999], \"t\": "
+        "\"\\\"99999999999999999999\"}";
+    ls_json *j = NULL;
+    ls_error e = {0};
+    char *path = ls_format("%s/long.json", folder);
+    int64_t whole = 0;
+    double real[3];
+    assert_ls_ok(ls_file_write(path, text, sizeof text - 1, &e), e);
+    assert_ls_ok(ls_json_read(path, 1000, &j, &e), e);
+    const ls_json *a = ls_json_get(j, "a");
+    assert_false(ls_json_integer(ls_json_get(j, "model_max_length"), &whole));
+    assert_true(ls_json_number(ls_json_get(j, "model_max_length"), &real[0]) && real[0] == 1e30);
+    assert_true(ls_json_integer(ls_json_at(a, 1), &whole) && whole == INT64_MAX);
+    assert_true(ls_json_number(ls_json_at(a, 0), &real[0]) && real[0] == -0x1p63);
+    assert_true(ls_json_number(ls_json_at(a, 2), &real[1]) && real[1] == 0x1p63);
+    assert_true(ls_json_number(ls_json_at(a, 3), &real[2]) && real[2] == -1e20);
+    assert_string_equal(ls_json_text(ls_json_get(j, "t")), "\"99999999999999999999");
+    ls_json_free(j);
+    assert_ls_ok(ls_file_replace(path, "[1e999]", 7, &e), e);
+    assert_ls_fails(ls_json_read(path, 1000, &j, &e), LS_EINVAL, "long.json:1: has a number", e);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_look_up),  cmocka_unit_test(test_absent),
         cmocka_unit_test(test_order),    cmocka_unit_test(test_build),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_mark),
+        cmocka_unit_test(test_mark),     cmocka_unit_test(test_long_numbers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
