@@ -354,8 +354,8 @@ class Network:
         wrong = fields.keys() ^ {f.name for f in self.inputs}
         if wrong:
             raise TypeError(
-                f"predict: the network reads {', '.join(f.name for f in self.inputs)}; "
-                f"{', '.join(sorted(wrong))} is missing, or not among them"
+                f"predict: the network reads {', '.join(f.name for f in self.inputs)}, "
+                f"not {', '.join(fields) or 'nothing'}"
             )
         arrays = []
         for f in self.inputs:

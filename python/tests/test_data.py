@@ -371,6 +371,9 @@ class Tables(Test):
         self.assertEqual(line, "")
         with self.assertRaisesRegex(FileNotFoundError, "no such file"):
             data.write(self.out / "x", folder / "q*.parquet")
+        (folder / "x.csv").write_text("a,b\n1,2\n")
+        with self.assertRaisesRegex(ValueError, r"x\.csv is no Parquet file \(.*\); CSV and"):
+            data.write(self.out / "x", folder / "x.csv")
 
     @needs("pandas")
     def test_pandas(self) -> None:

@@ -235,7 +235,7 @@ class Network(unittest.TestCase):
 
     def test_refused(self) -> None:
         network = lockstep.load(trained.network_run())
-        with self.assertRaisesRegex(TypeError, "reads x, city; city is missing"):
+        with self.assertRaisesRegex(TypeError, "reads x, city, not x"):
             network.predict(x=[[1, 2]])
         with self.assertRaisesRegex(ValueError, r"x has the shape \(1, 3\); the network reads"):
             network.predict(x=[[1, 2, 3]], city=[1])

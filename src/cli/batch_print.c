@@ -2,6 +2,7 @@
 #include "cli/batch_print.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/print.h"
 
@@ -166,18 +167,20 @@ static void print_gap(double train, double val) {
         else
             ls_print(" %8s", "-");
     }
-    ls_print(" ");
 }
 
 static void print_gaps(const ls_targets *w) {
+    char samples[48];
+    snprintf(samples, sizeof samples, "after %.0f samples", w->samples);
     ls_print("\ngeneralization: training and validation loss, their difference\n"
-             "          after %-10.0f samples         after %.0f steps\n"
+             "%9s%-27s after %.0f steps\n"
              "   batch    train      val      gap     train      val      gap\n",
-             w->samples, w->steps);
+             "", samples, w->steps);
     for (int i = 0; i < w->asked->nbatches; i++) {
         const ls_target_best *x = &w->best[i];
         ls_print("%8lld", (long long)x->batch);
         print_gap(x->train, x->val);
+        ls_print(" ");
         print_gap(x->train_steps, x->val_steps);
         ls_print("\n");
     }

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/plural.h"
 #include "networks/fields.h"
 #include "networks/list.h"
@@ -128,14 +129,18 @@ static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e)
                        "model.loss to {mean_squared_error: {target: %s}}",
                        unfit->name, unfit->field);
     ls_buf all = {0}, kinds = {0};
-    for (int i = 0; i < s->nfields; i++)
+    const char *meant = NULL;
+    for (int i = 0; i < s->nfields; i++) {
         ls_buf_printf(&all, "%s%s", i ? ", " : "", s->fields[i].name);
+        if (ls_is_near(name, s->fields[i].name)) meant = s->fields[i].name;
+    }
     ls_losses_put_kinds(&kinds);
-    ls_status status =
-        ls_fail(e, LS_EINVAL,
-                "data.path: no field '%s', which the loss needs; the fields are %.160s: set "
-                "model.loss to {KIND: {target: FIELD}}, where KIND is %s",
-                name, all.data, kinds.data);
+    ls_status status = ls_fail(
+        e, LS_EINVAL,
+        "data.path: no field '%s', which the loss needs%s%.60s%s; the fields are %.160s: set "
+        "model.loss to {KIND: {target: FIELD}}, where KIND is %s",
+        name, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "", all.data,
+        kinds.data);
     ls_buf_free(&all);
     ls_buf_free(&kinds);
     return status;

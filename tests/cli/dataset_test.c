@@ -328,6 +328,10 @@ static void test_no_classes(void **state) {
         expectf(1, "data.path: 'Label' has no classes, which the loss needs: ", line,
                 json ? "jsonl" : "csv");
     }
+    write_text("near.yaml",
+               "model: {kind: mlp, hidden: [4], loss: {mean_squared_error: {target: Labl}}}\n");
+    expect("train @/near.yaml -o @/none --set data.path=@/none.csv", 1,
+           "no field 'Labl', which the loss needs (did you mean 'Label'?); the fields are a, ");
 }
 
 static void test_images_refused(void **state) {

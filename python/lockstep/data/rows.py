@@ -97,7 +97,15 @@ def _parquet(path: str) -> Rows:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise ImportError("write: Parquet files are read by the package pyarrow") from None
-    files = [parquet.ParquetFile(p) for p in paths]
+    files = []
+    for p in paths:
+        try:
+            files.append(parquet.ParquetFile(p))
+        except ValueError as e:  # pyarrow's ArrowInvalid
+            raise ValueError(
+                f"write: {p} is no Parquet file ({str(e).rstrip('.')}); CSV and JSON lines are "
+                "trained on as they are (docs/guide/data.md)"
+            ) from None
     for p, f in zip(paths, files):
         if f.schema_arrow.names != files[0].schema_arrow.names:
             raise ValueError(f"write: {p} has other columns than {paths[0]}")
