@@ -330,7 +330,8 @@ static const ls_config_key keys[] = {
         "2, 4, 8 ... of them, so that products have 256 rows"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
         "parts of the batch; they fix the order of summation and limit the number of workers; left "
-        "out: 8, or the largest number below 8 that divides train.batch"),
+        "out: 8, or the largest number below 8 that divides train.batch into parts of at least "
+        "train.micro_batch"),
     INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED,
         "seed of the initial weights and of the order of samples"),
     SWITCH("train.noise_scale", train.noise_scale, LS_OFF, FREE,

@@ -245,7 +245,9 @@ static void lower_min_lr(ls_config *c) {
     c->optim.min_lr = strtod(tenth, NULL);
 }
 
-static bool divides_batches(const ls_config *c, int64_t V) {
+/* Does V divide each batch, with train.micro_batch samples or more for each part? */
+static bool fits_batches(const ls_config *c, int64_t V) {
+    if (c->train.micro_batch > c->train.batch / V && V > 1) return false;
     for (int i = 0; i < c->train.nphases; i++)
         if (c->train.phases[i].batch % V != 0) return false;
     return c->train.batch % V == 0;
@@ -255,7 +257,7 @@ static void fit_virtual_workers(ls_config *c) {
     static const char key[] = "train.virtual_workers";
     if (!ls_config_leaves_out(c, key)) return;
     ls_config_key_reset(c, ls_config_key_find(key));
-    while (!divides_batches(c, c->train.virtual_workers)) c->train.virtual_workers--;
+    while (!fits_batches(c, c->train.virtual_workers)) c->train.virtual_workers--;
 }
 
 void ls_config_fit_defaults(ls_config *c) {

@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/log.h"
+#include "config/key.h"
 #include "dataset/decisions.h"
+#include "dataset/record_advice.h"
 #include "storage/checkpoint.h"
 #include "storage/pretrained.h"
 #include "storage/unsaved.h"
@@ -41,8 +43,14 @@ static ls_status check_model(const ls_config *c, const char *checkpoint, ls_erro
                 {"heads", c->model.heads, was.model.heads},
                 {"context", c->model.context, was.model.context},
                 {"vocab", c->model.vocab, was.model.vocab}};
+    const char *const *kinds = ls_config_key_find("model.kind")->choices;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].now != keys[i].was)
+        if (keys[i].now != keys[i].was && c->model.kind != was.model.kind)
+            return ls_fail(e, LS_EINVAL,
+                           "train.from: %s has model.kind %s, the config has %s; the model must "
+                           "be the same",
+                           checkpoint, kinds[was.model.kind], kinds[c->model.kind]);
+        else if (keys[i].now != keys[i].was)
             return ls_fail(e, LS_EINVAL,
                            "train.from: %s has model.%s %lld, the config has %lld; set "
                            "model.%s=%lld",
@@ -55,6 +63,10 @@ static ls_status check_model(const ls_config *c, const char *checkpoint, ls_erro
 static ls_status find(const char *from, char **path_p, ls_error *e) {
     char *path = NULL;
     int64_t step = 0;
+    if (ls_file_exists_in(from, "config.json") && !ls_file_exists_in(from, LS_MANIFEST_FILE))
+        return ls_fail(e, LS_EINVAL,
+                       "train.from: %s: is a published model, not a run: model.from names it",
+                       from);
     if (ls_unsaved_is_run(from))
         LS_TRY(ls_checkpoint_newest_good(from, &path, &step, e));
     else

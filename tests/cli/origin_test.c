@@ -163,6 +163,12 @@ static void test_errors(void **state) {
     expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base " SMALL_MODEL
            "--set model.layers=3",
            1, "set model.layers=2");
+    expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base --set model.layers=1 --set "
+           "model.kind=llama",
+           1, "has model.kind gpt2, the config has llama; the model must be the same");
+    shellf("mkdir %s/model && echo '{}' >%s/model/config.json", folder, folder);
+    expect("train configs/tiny.yaml -o @/wrong --set train.from=@/model", 1,
+           "is a published model, not a run: model.from names it");
     expect("train configs/tiny.yaml -o @/wrong --set train.from=@/absent", 1, "does not exist");
     char path[128];
     snprintf(path, sizeof path, "%s/empty", folder);

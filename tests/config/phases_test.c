@@ -160,9 +160,18 @@ static void test_virtual_workers(void **state) {
     static const struct {
         const char *batch;
         int64_t expected;
-    } cases[] = {{"16", 8}, {"8", 8},  {"24", 8},
-                 {"12", 6}, {"10", 5}, {"4", 4},
-                 {"13", 1}, {"1", 1},  {"[[0, 12], [5, 16]]", 4}};
+    } cases[] = {{"16", 8},
+                 {"8", 8},
+                 {"24", 8},
+                 {"12", 6},
+                 {"10", 5},
+                 {"4", 4},
+                 {"13", 1},
+                 {"1", 1},
+                 {"[[0, 12], [5, 16]]", 4},
+                 {"16, micro_batch: 4", 4},
+                 {"12, micro_batch: 4", 3},
+                 {"24, micro_batch: 3", 8}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[128];
         ls_config c;
