@@ -17,11 +17,15 @@
 
 ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
-    struct stat st;
+    struct stat st = {0};
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        bool is_dir = S_ISDIR(st.st_mode), is_pipe = S_ISFIFO(st.st_mode);
         close(fd);
-        return ls_fail(e, LS_EIO, "%s: is not a regular file", path);
+        return ls_fail(e, LS_EIO, "%s: is not a regular file%s", path,
+                       is_dir    ? ", but a directory"
+                       : is_pipe ? ", but a pipe: write what it gives to a file"
+                                 : "");
     }
     *fd_p = fd;
     *st_p = st;

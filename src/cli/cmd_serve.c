@@ -247,7 +247,8 @@ const ls_command cmd_serve = {
          [TEXTS] = {"texts", 0, "N", "replies that are written at a time (default 16)"},
          [CACHE] = {"cache-mb", 0, "MB", "memory of keys and values (default 1024)"},
          [CONTEXT] = {"context", 0, "N",
-                      "tokens of a reply with its prompt (default: what the model reads)"},
+                      "tokens of a reply with its prompt, at most (default: what the model reads; "
+                      "of a published one 4096, or what --set model.context=N says)"},
          [QUEUE] = {"queue", 0, "N", "replies that may wait; others get 429 (default 1024)"},
          [STEP] = {"step-tokens", 0, "N",
                    "tokens that a step computes: more make prompts faster, and streams less even "

@@ -120,6 +120,18 @@ static const ls_numbered *find_unfit(const ls_source *s) {
     return NULL;
 }
 
+/* Where the classes of a source without labels come from, in its format. */
+static const char *advise_labels(const ls_source *s, const char *name) {
+    const char *format = s->format ? s->format : "";
+    if (strcmp(name, "label") != 0) return "";
+    if (strcmp(format, "images") == 0)
+        return "put the images of each class into a directory of their own "
+               "(DIR/CLASS/NAME.jpg), or ";
+    if (strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0)
+        return "name the file of labels by data.labels, or ";
+    return "";
+}
+
 static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e) {
     const ls_numbered *unfit = find_unfit(s);
     if (unfit && strcmp(name, "label") == 0)
@@ -137,10 +149,10 @@ static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e)
     ls_losses_put_kinds(&kinds);
     ls_status status = ls_fail(
         e, LS_EINVAL,
-        "data.path: no field '%s', which the loss needs%s%.60s%s; the fields are %.160s: set "
+        "data.path: no field '%s', which the loss needs%s%.60s%s; the fields are %.160s: %sset "
         "model.loss to {KIND: {target: FIELD}}, where KIND is %s",
         name, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "", all.data,
-        kinds.data);
+        advise_labels(s, name), kinds.data);
     ls_buf_free(&all);
     ls_buf_free(&kinds);
     return status;

@@ -560,10 +560,15 @@ static void free_engine(ls_engine *g) {
 
 ls_status ls_engine_open(const ls_trained *t, const ls_engine_options *o, ls_engine **g_p,
                          ls_error *e) {
-    ls_engine *g = LS_NEW(ls_engine);
     int64_t context = t->config.model.context;
+    if (o->context > context)
+        return ls_fail(e, LS_EINVAL,
+                       "--context %lld: the model reads %lld tokens; a published model reads as "
+                       "many as --set model.context=%lld says, if it was made for them",
+                       (long long)o->context, (long long)context, (long long)o->context);
+    ls_engine *g = LS_NEW(ls_engine);
     *g = (ls_engine){.t = t, .o = *o};
-    if (!g->o.context || g->o.context > context) g->o.context = context;
+    if (!g->o.context) g->o.context = context;
     if (g->o.rows > context) g->o.rows = context;
     ls_status s = open_memory(g, e);
     pthread_mutex_init(&g->lock, NULL);

@@ -210,7 +210,7 @@ static ls_status fail_missing(const adapted *a, const ls_field *f, ls_error *e) 
         e, LS_EINVAL, "%s: has no field '%s', which the model reads; its fields are %.200s%s",
         a->what, f->name, b.data ? b.data : "none",
         label && images     ? "; name a directory that has a directory of images for each class"
-        : label && separate ? "; name the file of labels by data.labels, if there is one"
+        : label && separate ? "; name the file of labels by data.labels (eval: --labels)"
                             : "");
     ls_buf_free(&b);
     return s;

@@ -84,7 +84,7 @@ static void test_refusals(void **state) {
                     "/nowhere/a: can't be opened: No such file", e);
     assert_ls_fails(ls_file_map(folder, &m, &e), LS_EIO, "is not a regular file", e);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
-    assert_ls_fails(ls_file_map(pipe_path, &m, &e), LS_EIO, "is not a regular file", e);
+    assert_ls_fails(ls_file_map(pipe_path, &m, &e), LS_EIO, "is not a regular file, but a pipe", e);
     assert_null(m.data);
     assert_ls_fails(ls_file_write("/nowhere/a", "", 0, &e), LS_EIO,
                     "/nowhere/a: can't be created: No such file", e);

@@ -345,7 +345,8 @@ static void test_images_refused(void **state) {
     shell_of_run("s", "grep -q 'classes: 5' $r/config.yaml");
     expect("plan @/small.yaml -n 2 " SMALL, 0, "hidden.0.linear");
     train_images("small.yaml", "t", "--set data.path=@/small.idx3", 1,
-                 "no field 'label', which the loss needs");
+                 "no field 'label', which the loss needs; the fields are image: name the file of "
+                 "labels by data.labels, or set model.loss");
     train_images("given.yaml", "t", "--set data.path=@/small.idx3", 1,
                  "small.idx3: has no field 'label', which the model reads; its fields are "
                  "'image' u8 [2, 2, 1]; name the file of labels by data.labels");

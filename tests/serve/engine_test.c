@@ -325,6 +325,9 @@ static void test_refused(void **state) {
     (void)state;
     open_small();
     assert_ls_fails(ls_engine_open(trained, &o, &g, &e), LS_EINVAL, "--cache-mb", e);
+    const ls_engine_options far = {.texts = 2, .rows = 8, .context = 1 << 20, .progress = nothing};
+    assert_ls_fails(ls_engine_open(trained, &far, &g, &e), LS_EINVAL,
+                    "--context 1048576: the model reads ", e);
     close_model();
 }
 
