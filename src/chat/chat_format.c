@@ -34,14 +34,22 @@ void ls_chat_format_free(ls_chat_format *f) {
 
 /* ---- writing ---- */
 
-/* Has it functions as SmolLM3's template? */
-static bool has_xml_tools(const ls_template *t) {
-    return ls_template_mentions(t, "xml_tools") && !ls_template_mentions(t, "tools");
+/* How templates have tools. All but the first write no tool_calls, which stand in contents. */
+typedef enum tools_form {
+    TOOLS_GIVEN, /* as tools */
+    TOOLS_XML,   /* as xml_tools: SmolLM3 */
+    TOOLS_SYSTEM /* as a text of the system's message: Phi-4-mini */
+} tools_form;
+
+static tools_form tools_form_of(const ls_template *t) {
+    bool tools = ls_template_mentions(t, "tools"), marks = ls_template_mentions(t, "<|tool|>");
+    if (ls_template_mentions(t, "xml_tools") && !tools) return TOOLS_XML;
+    return tools && marks && !ls_template_mentions(t, "tool_calls") ? TOOLS_SYSTEM : TOOLS_GIVEN;
 }
 
 bool ls_chat_writes(const ls_template *t, const char *key) {
     bool of_tools = strcmp(key, "tools") == 0 || strcmp(key, "tool_calls") == 0;
-    return ls_template_mentions(t, key) || (of_tools && has_xml_tools(t));
+    return ls_template_mentions(t, key) || (of_tools && tools_form_of(t) != TOOLS_GIVEN);
 }
 
 /* Functions without what stands around them: {"name", "description", "parameters"}. */
@@ -54,32 +62,65 @@ static ls_json *functions_of(const ls_json *tools) {
     return functions;
 }
 
+/* {"name": ..., "arguments": ...} */
 static void write_call(const ls_json *call, ls_buf *out) {
     const ls_json *function = ls_json_get(call, "function");
     const ls_json *name = ls_json_get(function, "name");
     const ls_json *arguments = ls_json_get(function, "arguments");
-    ls_buf_printf(out, "%s<tool_call>\n{\"name\": ", out->len ? "\n" : "");
+    ls_buf_printf(out, "{\"name\": ");
     if (name) ls_json_write(name, 0, out);
     ls_buf_printf(out, ", \"arguments\": ");
     if (ls_json_text(arguments))
         ls_buf_printf(out, "%s", ls_json_text(arguments));
     else if (arguments)
         ls_json_write(arguments, 0, out);
-    ls_buf_printf(out, "}\n</tool_call>");
+    ls_buf_printf(out, "}");
+}
+
+/* SmolLM3's calls are a text each, Phi-4-mini's a list. */
+static void write_calls(tools_form form, const ls_json *calls, ls_buf *out) {
+    size_t n = ls_json_count(calls);
+    for (size_t i = 0; i < n; i++) {
+        if (form == TOOLS_XML)
+            ls_buf_printf(out, "%s<tool_call>\n", out->len ? "\n" : "");
+        else
+            ls_buf_printf(out, "%s", i ? ", " : "<|tool_call|>[");
+        write_call(ls_json_at(calls, i), out);
+        if (form == TOOLS_XML) ls_buf_printf(out, "\n</tool_call>");
+    }
+    if (n && form != TOOLS_XML) ls_buf_printf(out, "]<|/tool_call|>");
 }
 
 /* The content with the calls behind it. */
-static ls_json *with_calls(const ls_json *message) {
-    const ls_json *calls = ls_json_get(message, "tool_calls");
+static ls_json *with_calls(tools_form form, const ls_json *message) {
     const char *content = ls_json_text(ls_json_get(message, "content"));
     ls_json *copy = ls_json_copy(message);
     ls_buf text = {0};
     if (content) ls_buf_append(&text, content, strlen(content));
-    for (size_t i = 0; i < ls_json_count(calls); i++) write_call(ls_json_at(calls, i), &text);
+    write_calls(form, ls_json_get(message, "tool_calls"), &text);
     ls_buf_append(&text, "", 1);
     ls_json_set_text(copy, "content", text.data);
     ls_buf_free(&text);
     return copy;
+}
+
+/* The system's message, or an empty one, with the functions. */
+static ls_json *with_tools(const ls_json *message, const ls_json *tools) {
+    ls_json *copy = message ? ls_json_copy(message) : ls_json_new_object();
+    ls_json *functions = functions_of(tools);
+    ls_buf text = {0};
+    if (!message) ls_json_set_text(copy, "role", "system");
+    if (!message) ls_json_set_text(copy, "content", "");
+    ls_json_write(functions, 0, &text);
+    ls_json_set_text(copy, "tools", text.data);
+    ls_json_free(functions);
+    ls_buf_free(&text);
+    return copy;
+}
+
+static bool is_system(const ls_json *message) {
+    const char *role = ls_json_text(ls_json_get(message, "role"));
+    return role && strcmp(role, "system") == 0;
 }
 
 static ls_json *with_content(const ls_json *message, const char *content) {
@@ -97,20 +138,25 @@ static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool emp
                         ls_error *e) {
     ls_json *globals = ls_json_copy(t->variables), *messages = ls_json_new_array();
     const ls_template *of = t->tools && f->tool_template ? f->tool_template : f->template;
-    bool xml = has_xml_tools(of);
+    const tools_form form = tools_form_of(of);
+    const ls_json *in_system = form == TOOLS_SYSTEM ? t->tools : NULL;
+    if (in_system && !is_system(ls_json_at(t->messages, 0)))
+        ls_json_push(messages, with_tools(NULL, in_system));
     for (size_t i = 0; i < t->n; i++) {
         const ls_json *m = ls_json_at(t->messages, i);
-        ls_json_push(messages, xml && ls_json_get(m, "tool_calls") ? with_calls(m)
-                               : empty && is_null(m)               ? with_content(m, "")
-                                                                   : ls_json_share(m));
+        bool calls = form != TOOLS_GIVEN && ls_json_get(m, "tool_calls");
+        ls_json_push(messages, calls                                 ? with_calls(form, m)
+                               : in_system && i == 0 && is_system(m) ? with_tools(m, in_system)
+                               : empty && is_null(m)                 ? with_content(m, "")
+                                                                     : ls_json_share(m));
     }
     ls_json_set(globals, "messages", messages);
     ls_json_set_bool(globals, "add_generation_prompt", t->prompt);
     if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
     if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
-    if (t->tools && xml)
+    if (t->tools && form == TOOLS_XML)
         ls_json_set(globals, "xml_tools", functions_of(t->tools));
-    else if (t->tools)
+    else if (t->tools && form == TOOLS_GIVEN)
         ls_json_set(globals, "tools", ls_json_share(t->tools));
     ls_status s = ls_template_render(of, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
     ls_json_free(globals);

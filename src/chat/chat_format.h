@@ -42,7 +42,8 @@ typedef struct ls_chat_text {
 ls_status ls_chat_write(const ls_chat_format *, const ls_chat_text *, ls_buf *out, ls_error *);
 
 /* Does the template write this member of messages, or "tools"? That of SmolLM3 has functions as
- * xml_tools, and their calls in contents: for it, tools and tool_calls become these. */
+ * xml_tools, that of Phi-4-mini as a text of the system's message, and both have calls in contents:
+ * for them, tools and tool_calls become these. */
 bool ls_chat_writes(const ls_template *, const char *key);
 
 /* The date of training samples, since some templates write today's: 26 July 2024, which Llama 3's

@@ -103,6 +103,13 @@ static ls_status kind_of(const ls_tokenizer_parts *p, size_t i, const char *what
     return LS_OK;
 }
 
+bool ls_part_takes_space(const char *text, size_t n) {
+    static const char *const never[] = {"<unk>", "<s>", "<|endoftext|>"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strlen(never[i]) == n && memcmp(never[i], text, n) == 0) return false;
+    return true;
+}
+
 static ls_status tokens_add(const ls_tokenizer_parts *p, const char *what, ls_tokenizer *t,
                             ls_error *e) {
     if (p->n == 0 || p->n > MOST_TOKENS)
@@ -117,8 +124,12 @@ static ls_status tokens_add(const ls_tokenizer_parts *p, const char *what, ls_to
         if (!special && t->kinds[i] != LS_TOKEN_ADDED) continue;
         ls_buf content = {0};
         ls_buf_append(&content, token->text, token->n);
-        const ls_added_token added = {
-            .content = content.data, .nbytes = token->n, .id = (uint32_t)i, .special = special};
+        const ls_added_token added = {.content = content.data,
+                                      .nbytes = token->n,
+                                      .id = (uint32_t)i,
+                                      .special = special,
+                                      .rstrip = p->take_space &&
+                                                ls_part_takes_space(token->text, token->n)};
         ls_status s = ls_vocabulary_name(t, &added, what, e);
         ls_buf_free(&content);
         LS_TRY(s);

@@ -32,6 +32,7 @@ typedef struct ls_tokenizer_parts {
     size_t nmerges;
     int64_t bos, eos, unknown; /* ids; -1: none */
     bool add_bos, add_eos;     /* puts them around a text */
+    bool take_space;           /* as in Phi-3: see ls_part_takes_space() */
     bool add_space_prefix;     /* llama: a space before the first word; GGUF's default is true */
 } ls_tokenizer_parts;
 
@@ -41,6 +42,10 @@ typedef struct ls_tokenizer_parts {
  * wrong; the message names it. */
 ls_status ls_tokenizer_create(const ls_tokenizer_parts *, const char *what, ls_tokenizer **t_p,
                               ls_error *);
+
+/* Does a special or user-defined token of Phi-3 drop the white space behind it? All do but <unk>,
+ * <s> and <|endoftext|>. */
+bool ls_part_takes_space(const char *text, size_t n);
 
 /* The `pre` of a byte-level tokenizer; NULL: it cuts in a way that has no such name. */
 const char *ls_tokenizer_pre(const ls_tokenizer *);

@@ -125,6 +125,18 @@ static ls_status ends_read(reader *r, ls_error *e) {
     return LS_OK;
 }
 
+/* In Phi-3's tokenizer.json special tokens have rstrip, for which GGUF has no key: as in llama.cpp
+ * the model's name says so. */
+static bool is_phi3(const ls_gguf *g) {
+    const ls_gguf_value *v = ls_gguf_find(g, "general.name");
+    ls_gguf_text t = {0};
+    if (!v || v->is_array || !ls_gguf_text_at(v, 0, &t)) return false;
+    char *name = ls_format("%.*s", t.n < 256 ? (int)t.n : 256, t.data);
+    bool is = strcasestr(name, "phi-3") || strcasestr(name, "phi3");
+    free(name);
+    return is;
+}
+
 static ls_status parts_read(reader *r, ls_error *e) {
     ls_tokenizer_parts *p = r->p;
     LS_TRY(text_read(r, PREFIX "model", &r->model, e));
@@ -142,6 +154,7 @@ static ls_status parts_read(reader *r, ls_error *e) {
     p->merges = r->merges;
     p->types = r->types;
     p->scores = r->scores;
+    p->take_space = is_phi3(r->g);
     return ends_read(r, e);
 }
 

@@ -78,10 +78,25 @@ static void put_types(ls_gguf_writer *w, const ls_tokenizer *t, uint32_t rows) {
 /* Does it have a flag that changes how text beside it is encoded, and for which GGUF has no key? */
 static bool has_flag(const ls_added_token *a) { return a->lstrip || a->rstrip || a->single_word; }
 
+/* Are the flags those of Phi-3's tokens? A model's name says so (gguf_tokenizer.c). */
+static bool has_phi3_flags(const ls_tokenizer *t) {
+    bool same = t->added.n > 0;
+    for (uint32_t i = 0; i < t->added.n; i++) {
+        const ls_added_token *a = &t->added.tokens[i];
+        same = same && !a->lstrip && !a->single_word &&
+               a->rstrip == ls_part_takes_space(a->content, a->nbytes);
+    }
+    return same;
+}
+
 /* Programs that read the file, ours too, encode such texts in another way. */
-static void log_flags(const ls_tokenizer *t) {
+static void put_flags(ls_gguf_writer *w, const ls_tokenizer *t, ls_family family) {
     const ls_added_token *first = NULL;
     int n = 0;
+    if (family == LS_FAMILY_PHI3 && has_phi3_flags(t)) {
+        ls_gguf_put_text(w, "general.name", "Phi-3");
+        return;
+    }
     for (uint32_t i = t->added.n; i-- > 0;)
         if (has_flag(&t->added.tokens[i])) first = &t->added.tokens[i], n++;
     if (first)
@@ -212,7 +227,7 @@ ls_status ls_gguf_put_tokenizer(ls_gguf_writer *w, const ls_tokenizer *t, const 
     LS_TRY(t->byte_level ? put_byte_level(w, t, e) : put_sentencepiece(w, t, rows, e));
     put_tokens(w, t, rows);
     put_types(w, t, rows);
-    log_flags(t);
+    put_flags(w, t, a->family);
     LS_TRY(put_end(w, PREFIX "add_bos_token", &t->begin, a->bos, e));
     return put_end(w, PREFIX "add_eos_token", &t->end, a->neos ? a->eos[0] : LS_TOKEN_NONE, e);
 }

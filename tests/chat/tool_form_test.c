@@ -61,6 +61,12 @@
     "{% for m in messages %}<|a|>{{ m.role }}\n{{ m.content if m.content is string }}<|r|>"        \
     "{% endfor %}"
 
+/* As Phi-4-mini does: the system's message has the functions as a text. */
+#define SYSTEM                                                                                     \
+    "{% for m in messages %}{% if m['role'] == 'system' and 'tools' in m and m['tools'] is not "   \
+    "none %}{{ '<|system|>' + m['content'] + '<|tool|>' + m['tools'] + '<|/tool|>' }}{% else %}"   \
+    "{{ '<|' + m['role'] + '|>' + m['content'] }}{% endif %}{{ '<|end|>' }}{% endfor %}"
+
 static ls_tool_template template_of(const char *template) {
     ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t};
@@ -89,6 +95,8 @@ static void test_forms(void **state) {
     assert_string_equal(template_of(FUNCTION).form->close, "</function>");
     assert_ptr_equal(template_of(CONTENTS).form, template_of(TAGGED).form);
     assert_string_equal(template_of(CONTENTS).lead, "\n");
+    assert_ptr_equal(template_of(SYSTEM).form,
+                     template_of(CLOSED("<|tool_call|>", "<|/tool_call|>")).form);
     assert_null(template_of(PLAIN).form);
     assert_null(template_of("{{ tools }}").form);
     assert_null(template_of("{{ raise_exception('no') }}").form);
@@ -126,6 +134,44 @@ static void test_contents(void **state) {
     assert_true(ls_chat_writes(f.template, "tools") && ls_chat_writes(f.template, "tool_calls"));
     assert_false(ls_chat_writes(f.template, "name"));
     ls_buf_free(&text);
+    ls_json_free(j);
+    ls_chat_format_free(&f);
+}
+
+/* With a system's message and without one; calls are a list behind the content. */
+static void test_system(void **state) {
+    (void)state;
+    static const char chat[] =
+        "{\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}], \"messages\": "
+        "[{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"assistant\", \"content\": null, "
+        "\"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": {\"x\": 1}}}, "
+        "{\"function\": {\"name\": \"g\", \"arguments\": \"{}\"}}]}]}";
+    static const char calls[] = "<|assistant|><|tool_call|>[{\"name\": \"f\", \"arguments\": "
+                                "{\"x\": 1}}, {\"name\": \"g\", \"arguments\": {}}]"
+                                "<|/tool_call|><|end|>";
+    static const char *const system[] = {"<|system|>s<|tool|>[{\"name\": \"f\"}]<|/tool|><|end|>",
+                                         "<|system|><|tool|>[{\"name\": \"f\"}]<|/tool|><|end|>",
+                                         "<|system|>s<|end|>"};
+    ls_json *j = NULL;
+    ls_chat_format f = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_json_parse(chat, sizeof chat - 1, "it", &j, &e), e);
+    assert_ls_ok(ls_template_parse(SYSTEM, sizeof SYSTEM - 1, "t", &f.template, &e), e);
+    assert_true(ls_chat_writes(f.template, "tools") && ls_chat_writes(f.template, "tool_calls"));
+    for (int i = 0; i < 3; i++) {
+        const ls_json *all = ls_json_get(j, "messages"), *tools = ls_json_get(j, "tools");
+        ls_json *last = ls_json_new_array();
+        ls_json_push(last, ls_json_share(ls_json_at(all, 1)));
+        ls_chat_text t = {.messages = i == 1 ? last : all, .n = i == 1 ? 1 : 2};
+        t.tools = i < 2 ? tools : NULL;
+        ls_buf text = {0};
+        assert_ls_ok(ls_chat_write(&f, &t, &text, &e), e);
+        ls_buf_append(&text, "", 1);
+        assert_memory_equal(text.data, system[i], strlen(system[i]));
+        assert_string_equal(text.data + strlen(system[i]), calls);
+        ls_buf_free(&text);
+        ls_json_free(last);
+    }
     ls_json_free(j);
     ls_chat_format_free(&f);
 }
@@ -401,7 +447,8 @@ static void test_wide_schema(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms), cmocka_unit_test(test_contents), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_wide_schema)};
+        cmocka_unit_test(test_forms),  cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_system), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_names),  cmocka_unit_test(test_wide_schema)};
     return cmocka_run_group_tests(tests, read_types, free_types);
 }

@@ -82,20 +82,22 @@ static ls_status read_values(values *v, ls_tokenizer **t_p, ls_error *e) {
     return s;
 }
 
-/* The tokens of "ab a" with what is put around a text, as "id id ". */
-static void check(values *v, const char *want) {
+/* The tokens of a text with what is put around it, as "id id ". */
+static void check_text(values *v, const char *text, const char *want) {
     ls_error e = {0};
     ls_tokenizer *t = NULL;
     ls_token_list l;
     char got[64] = "";
-    const ls_encoding how = {.what = "text", .begin = true, .end = true};
+    const ls_encoding how = {.what = "text", .begin = true, .end = true, .special = true};
     assert_ls_ok(read_values(v, &t, &e), e);
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)"ab a", 4, &how, &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)text, strlen(text), &how, &l, &e), e);
     for (size_t i = 0; i < l.n; i++) snprintf(got + strlen(got), 16, "%u ", l.ids[i]);
     assert_string_equal(got, want);
     free(l.ids);
     ls_tokenizer_free(t);
 }
+
+static void check(values *v, const char *want) { check_text(v, "ab a", want); }
 
 static void test_gpt2(void **state) {
     (void)state;
@@ -118,6 +120,19 @@ static void test_llama(void **state) {
     add_bool(&v, KEY("add_space_prefix"), false);
     add_u32(&v, KEY("eos_token_id"), 1);
     check(&v, "6 3 4 1 ");
+}
+
+/* Special tokens of Phi-3 take the white space behind them, but <s> does not. */
+static void test_phi3(void **state) {
+    (void)state;
+    static const char *const names[] = {"Llama 3", "Phi-3 Mini", "Phi3"};
+    for (int i = 0; i < 3; i++) {
+        values v = {.pairs = 0};
+        add_text(&v, "general.name", names[i]);
+        add_tokens(&v, true);
+        add_bool(&v, KEY("add_space_prefix"), false);
+        check_text(&v, "ab</s> a<s> b", i ? "1 6 2 4 1 3 5 " : "1 6 2 3 4 1 3 5 ");
+    }
 }
 
 /* Llama 3's models begin a text with BOS, whose id the file must have. */
@@ -147,7 +162,11 @@ static void check_written(values *v, int64_t bos) {
     char path[96];
     ls_buf texts[2] = {{0}, {0}};
     assert_ls_ok(read_values(v, &t, &e), e);
-    const ls_architecture a = {.vocab = ls_tokenizer_vocab(t), .bos = bos, .eos = {2}, .neos = 1};
+    const ls_architecture a = {.family = LS_FAMILY_PHI3,
+                               .vocab = ls_tokenizer_vocab(t),
+                               .bos = bos,
+                               .eos = {2},
+                               .neos = 1};
     assert_ls_ok(ls_gguf_put_tokenizer(&w, t, &a, &e), e);
     ls_gguf_put_u32(&w, KEY("bos_token_id"), (uint32_t)bos);
     ls_gguf_put_u32(&w, KEY("eos_token_id"), 2);
@@ -180,8 +199,9 @@ static void test_written(void **state) {
         add_u32(&v, KEY("bos_token_id"), 7);
         check_written(&v, 7);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         values v = {.pairs = 0};
+        if (i == 2) add_text(&v, "general.name", "phi3"); /* tokens with rstrip */
         add_tokens(&v, true);
         add_bool(&v, KEY("add_space_prefix"), i == 1);
         add_bool(&v, KEY("add_bos_token"), i == 1);
@@ -307,10 +327,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),    cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_written), cmocka_unit_test(test_not_written),
-        cmocka_unit_test(test_orders),  cmocka_unit_test(test_llama_bpe),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gpt2),      cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_written),   cmocka_unit_test(test_not_written),
+        cmocka_unit_test(test_orders),    cmocka_unit_test(test_phi3),
+        cmocka_unit_test(test_llama_bpe), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
