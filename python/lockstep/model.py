@@ -66,6 +66,8 @@ class Writing(TypedDict, total=False):
 
 def _zero_ended(text: str, what: str) -> bytes:
     """Raises ValueError where C would read only a part."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is of the type {type(text).__name__}; a text is needed")
     if "\0" in text:
         raise ValueError(f"{what} has a zero byte")
     return text.encode()
@@ -221,6 +223,8 @@ class LanguageModel:
         array = (_infer.MessageStruct * len(listed))()
         for i, m in enumerate(listed):
             where = f"chat: message {i + 1}"
+            if not isinstance(m, Mapping) or not {"role", "content"} <= m.keys():
+                raise TypeError(f"{where} is no dict with 'role' and 'content'")
             array[i].role = _zero_ended(m["role"], where)
             array[i].text = _zero_ended(m["content"], where)
         return self._write("ls_language_chat", (array, len(listed)), tokens, **how)

@@ -146,7 +146,8 @@ class Run:
         path = os.path.join(self.path, "checkpoints", "best")
         if not os.path.exists(path):
             raise FileNotFoundError(f"{self.path}: has no best checkpoint (checkpoint.best)")
-        return Checkpoint(os.path.realpath(path))
+        name = os.path.basename(os.path.realpath(path))
+        return Checkpoint(os.path.join(self.path, "checkpoints", name))
 
     @property
     def weights(self) -> Weights:
@@ -214,6 +215,13 @@ def _is_timeline(path: str) -> bool:
         return b'"lockstep timeline"' in file.read(4096)
 
 
+def _gguf(name: str) -> ValueError:
+    return ValueError(
+        f"{name}: has its weights as GGUF; `lockstep import {name} -o DIR --type f32` writes "
+        "safetensors, which open() reads, and lockstep.load() loads the model as it is"
+    )
+
+
 def open_path(path: Path) -> Any:
     """What is at a path: a Run of its directory, a Checkpoint, the Weights of a published model's
     directory or of a safetensors file, or the Timeline of a file of `lockstep train --trace`."""
@@ -226,7 +234,13 @@ def open_path(path: Path) -> Any:
             return Run(name)
         if files & {"model.safetensors", "model.safetensors.index.json"}:
             return Weights(files_of_model(name))
+        if "model.gguf" in files:
+            raise _gguf(name)
         raise ValueError(f"{name}: is neither a run, a checkpoint, nor a model")
     if name.endswith(".safetensors"):
         return Weights([name])
+    if name.endswith(".gguf"):
+        raise _gguf(name)
+    if not name.endswith(".json") and os.path.exists(name):
+        raise ValueError(f"{name}: is neither a run, a checkpoint, a model, nor a timeline")
     return Timeline(name)

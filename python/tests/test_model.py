@@ -128,6 +128,8 @@ class LanguageModel(unittest.TestCase):
             (lockstep.Error, "top_p is 2; possible", lambda m: m.generate("a", top_p=2)),
             (ValueError, "at least 1 is written", lambda m: m.generate("a", tokens=0)),
             (ValueError, "has a zero byte", lambda m: m.generate("a\0")),
+            (TypeError, "the prompt is of the type int; a text", lambda m: m.generate(5)),
+            (TypeError, "message 1 is no dict with 'role'", lambda m: m.chat([{"role": "user"}])),
             (lockstep.Error, "stops: a text is empty", lambda m: m.generate("a", stop="")),
             (lockstep.Error, "in Python template=", lambda m: m.chat("hello")),
         ):

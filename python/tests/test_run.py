@@ -253,6 +253,12 @@ class Paths(unittest.TestCase):
         with tempfile.TemporaryDirectory() as top:
             with self.assertRaisesRegex(ValueError, "neither a run, a checkpoint, nor a model"):
                 lockstep.open(top)
+            (Path(top) / "model.gguf").write_text("")
+            with self.assertRaisesRegex(ValueError, "has its weights as GGUF; `lockstep import"):
+                lockstep.open(top)
+            (Path(top) / "x.txt").write_text("")
+            with self.assertRaisesRegex(ValueError, "a model, nor a timeline"):
+                lockstep.open(Path(top) / "x.txt")
             path = Path(top) / "x.json"
             path.write_text("[1]")
             with self.assertRaisesRegex(ValueError, "is no timeline"):
