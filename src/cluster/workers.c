@@ -1,8 +1,6 @@
 /* workers.c - see workers.h. */
 #include "cluster/workers.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -209,24 +207,10 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
     return s;
 }
 
-/* Gives the next group that this process opens its own descriptor of the shared memory. */
-static ls_status lend_shared_memory(int fd, ls_error *e) {
-    char number[16];
-    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0 && copy < 0)
-        return ls_fail(e, LS_EIO, "no descriptor for shared memory: %s", strerror(errno));
-    snprintf(number, sizeof number, "%d", copy);
-    if (fd >= 0) setenv("LOCKSTEP_SHM", number, 1);
-    return LS_OK;
-}
-
 /* Runs view after view, as long as this process lives. */
 static ls_status live(const family *f, ls_board_slot *me, ls_error *e) {
     ls_supervisor *survival = f->w->survival;
-    const char *shm = getenv("LOCKSTEP_SHM");
-    int fd = shm ? atoi(shm) : -1;
     for (;;) {
-        LS_TRY(lend_shared_memory(fd, e));
         ls_status s = run_process(f, f->board->slots, e);
         if (!survival->stays || !ls_rest_may(me, s)) return s;
         survival->view.id.number = ls_rest(me, survival->view.id.number);

@@ -1,6 +1,7 @@
 /* endpoint.c - see endpoint.h. */
 #include "coll/endpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,21 +128,23 @@ ls_status ls_endpoint_open_threads(int n, const ls_group_options *o, ls_endpoint
 /* The memory that the launcher made is descriptor LOCKSTEP_SHM. */
 static ls_status open_processes(const ls_environment *env, const char *fd, const ls_kernels *k,
                                 ls_endpoint **p_p, ls_error *e) {
-    ls_commons *c = LS_NEW(ls_commons);
     char *end = NULL;
     long number = strtol(fd, &end, 10);
-    ls_status s = *fd && !*end && number >= 0 && number < 1 << 20
-                      ? ls_commons_join((int)number, env->rank, c, e)
-                      : ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: '%.40s' is not a file descriptor", fd);
-    if (s == LS_OK && c->joined_before)
-        s = ls_fail(e, LS_EINVAL,
-                    "worker %d has opened its group already; for another one, use "
-                    "ls_group_dup() or ls_group_split()",
-                    env->rank);
-    if (s == LS_OK && c->size != env->size)
+    if (!*fd || *end || number < 0 || number >= 1 << 20)
+        return ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: '%.40s' is not a file descriptor", fd);
+    int copy = fcntl((int)number, F_DUPFD_CLOEXEC, 3); /* the other one stays as it was inherited */
+    if (copy < 0)
+        return ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: descriptor %ld: %s", number, strerror(errno));
+    ls_commons *c = LS_NEW(ls_commons);
+    ls_status s = ls_commons_join(copy, env->rank, c, e);
+    if (s != LS_OK) {
+        free(c);
+        close(copy);
+        return s;
+    }
+    if (c->size != env->size) {
         s = ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM is memory of %d workers, but LOCKSTEP_SIZE is %d",
                     c->size, env->size);
-    if (s != LS_OK) {
         ls_commons_close(c);
         free(c);
         return s;

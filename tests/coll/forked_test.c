@@ -26,7 +26,7 @@ static bool is_refused(ls_status s, const ls_error *e) {
 }
 
 /* What the child tries; 0: all is as it must be. */
-static int child(ls_group *g, int *own, ls_request *r) {
+static int child(ls_group *g, int *own, ls_request *r, bool over_tcp) {
     ls_error e = {0};
     ls_group *h = NULL;
     ls_request *started = NULL;
@@ -46,7 +46,10 @@ static int child(ls_group *g, int *own, ls_request *r) {
     ls_group_free(g, own); /* the parent's: nothing happens */
     ls_group_counters(g);
     ls_group_close(g);
-    return ls_group_size(g) == 3 ? 0 : 9;
+    if (ls_group_size(g) != 3) return 9;
+    if (over_tcp) return 0;
+    if (ls_group_open(NULL, &h, &e) != LS_EINVAL || h) return 10;
+    return strstr(e.msg, "has opened its group already, as process") ? 0 : 11;
 }
 
 static ls_status forks(ls_group *g, void *arg, ls_error *e) {
@@ -59,7 +62,7 @@ static ls_status forks(ls_group *g, void *arg, ls_error *e) {
         for (int i = 0; i < COUNT; i++) own[i] = i * round + rank;
         LS_TRY(ls_all_reduce_start(g, own, sum, COUNT, LS_I32, LS_SUM, &r, e));
         pid_t pid = rank == round ? -1 : fork(); /* the others' children act alone */
-        if (pid == 0) _exit(child(g, own, r));
+        if (pid == 0) _exit(child(g, own, r, *(bool *)arg));
         if (pid > 0) {
             assert_int_equal(waitpid(pid, &how, 0), pid);
             assert_int_equal(how, 0);

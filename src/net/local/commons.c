@@ -49,18 +49,17 @@ typedef struct ls_commons_block {
     bool taken;
 } block;
 
-/* Makes a view. Returns the process that had joined as this worker before, or 0. */
-static int view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
+static void view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
     *c = (ls_commons){.head = base, .base = base, .rank = rank, .size = size, .fd = fd};
     c->threads = threads;
     atomic_fetch_add(&c->head->views, 1);
     c->block_cap = 16;
     c->blocks = LS_NEW_ARRAY(block, c->block_cap);
     c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
-    int before = atomic_exchange(&ls_commons_worker_of(c, rank)->pid, getpid());
-    c->joined_before = before != 0;
-    c->fresh = c->joined_before ? c->head->arena_nbytes : 0;
-    return before;
+}
+
+static void put_pid(const ls_commons *c) {
+    atomic_store(&ls_commons_worker_of(c, c->rank)->pid, getpid());
 }
 
 /* Limits of the process hold for shared memory, too. */
@@ -111,12 +110,13 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
     h->calls_at = l.calls;
     h->arenas_at = l.arenas;
     view(c_p, base, 0, size, fd, threads);
-    if (!threads) atomic_store(&ls_commons_worker_of(c_p, 0)->pid, 0); /* a launcher is no worker */
+    if (threads) put_pid(c_p); /* a launcher is no worker */
     return LS_OK;
 }
 
 void ls_commons_share(const ls_commons *c, int rank, ls_commons *c_p) {
     view(c_p, c->base, rank, c->size, -1, c->threads);
+    put_pid(c_p);
 }
 
 /* Is this the head of a commons that the file contains in full? */
@@ -147,9 +147,17 @@ ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "descriptor %d is not the shared memory of this group", fd);
     void *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) return no_memory(nbytes, errno, e);
-    int before = view(c_p, base, rank, size, fd, false);
-    if (before == getpid()) c_p->fd = -1; /* the first view in this process keeps it */
-    return LS_OK;
+    int joined = 0;
+    view(c_p, base, rank, size, fd, false);
+    if (atomic_compare_exchange_strong(&ls_commons_worker_of(c_p, rank)->pid, &joined, getpid()))
+        return LS_OK;
+    c_p->fd = -1; /* it stays the caller's */
+    ls_commons_close(c_p);
+    return ls_fail(e, LS_EINVAL,
+                   "worker %d has opened its group already, as process %d; for another group it "
+                   "calls ls_group_dup() or ls_group_split(), and a process that it starts unsets "
+                   "LOCKSTEP_RANK and LOCKSTEP_SIZE",
+                   rank, joined);
 }
 
 void ls_commons_close(ls_commons *c) {

@@ -55,7 +55,6 @@ typedef struct ls_commons {
     int rank, size;
     int fd;                          /* of the memfd, or -1 */
     bool threads;                    /* all of one process */
-    bool joined_before;              /* a process had joined as this worker before */
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
     size_t fresh; /* from this offset on the arena was never allocated: it is zero */
@@ -69,7 +68,9 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
                             ls_error *);
 /* The view of another thread. */
 void ls_commons_share(const ls_commons *, int rank, ls_commons *c_p);
-/* The view of a process that has inherited or received the descriptor (which it keeps). */
+/* The view of a process that has inherited or received the descriptor, which it keeps; after an
+ * error it is the caller's. A worker joins once: a second view, here or in a process that it
+ * started, is refused, and changes nothing. */
 ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *);
 /* A process's view, and the last one of threads, unmaps. */
 void ls_commons_close(ls_commons *);
