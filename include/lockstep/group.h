@@ -364,8 +364,10 @@ ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, con
  * With r_p NULL a call waits until it is done, like the one without _start.
  *
  * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it
- * done, which sets the caller's pointer to NULL. After an error it stays, is freed when its group
- * is closed, and every further wait for it returns the error; there is no other way to free it.
+ * done, which sets the caller's pointer to NULL: a request that is NULL counts as done, so that a
+ * call may be tested now and then, and waited for in the end. After an error a request stays, is
+ * freed when its group is closed, and every further wait for it returns the error; there is no
+ * other way to free it.
  */
 typedef struct ls_request ls_request;
 

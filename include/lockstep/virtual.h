@@ -1,7 +1,6 @@
 /* virtual.h - sums that do not depend on the number of workers.
  *
- *     enum { V = 8 };                                  // the same in each run: at least the
- *                                                      workers
+ *     enum { V = 8 };                                  // in each run the same, >= the workers
  *     ls_group_virtual_workers(g, V, &first, &end);    // this worker's: first .. end - 1
  *     for (int v = first; v < end; v++)
  *         gradient_of(samples of v, grads + (v - first) * n);     // n floats

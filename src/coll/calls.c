@@ -313,8 +313,10 @@ static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls
 
 /* ---- waiting ---- */
 
+/* A request that is NULL is done. */
 static ls_status check_request(ls_request *const *r_p, const char *name, ls_error *e) {
-    if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "%s: no request", name);
+    if (!r_p) return ls_fail(e, LS_EINVAL, "%s: no request", name);
+    if (!*r_p) return LS_OK;
     return (*r_p)->g->end ? ls_group_check((*r_p)->g, name, e)
                           : ls_fail(e, LS_EINVAL, "%s: the request's group is closed", name);
 }
@@ -325,10 +327,8 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "test", e));
     if (!done_p) return ls_fail(e, LS_EINVAL, "test: no place for the answer");
-    ls_status s = LS_OK;
-    if (!(*r_p)->done) s = ls_request_test(*r_p, e);
-    if (s != LS_OK) return s;
-    *done_p = (*r_p)->done;
+    if (*r_p && !(*r_p)->done) LS_TRY(ls_request_test(*r_p, e));
+    *done_p = !*r_p || (*r_p)->done;
     return *done_p ? ls_wait(r_p, -1, e) : LS_OK;
 }
 
@@ -342,6 +342,7 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "wait", e));
     LS_TRY(check_timeout(timeout_s, "wait", e));
+    if (!*r_p) return LS_OK;
     LS_TRY(ls_request_wait(*r_p, ls_clock_ns_of(timeout_s), e));
     settle(*r_p);
     ls_slab_give(&(*r_p)->g->requests, *r_p);
@@ -352,8 +353,7 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
 static ls_status check_requests(ls_request *const *requests, int n, const char *name, ls_error *e) {
     if (n < 0 || (n && !requests))
         return ls_fail(e, LS_EINVAL, "%s: no requests, or %d of them", name, n);
-    for (int i = 0; i < n; i++)
-        if (requests[i]) LS_TRY(check_request(&requests[i], name, e));
+    for (int i = 0; i < n; i++) LS_TRY(check_request(&requests[i], name, e));
     return LS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "coll/algo/algorithm.h"
 #include "coll/team.h"
 
 static const int SIZES[] = {1, 2, 3, 5, 8};
@@ -156,16 +157,14 @@ static void test_shared(void **state) {
 
 /* An algorithm that keeps another order than the tree's is not used. */
 static void test_algorithms(void **state) {
-    static const char *const names[] = {"direct",   "exchange", "ring",        "halving",
-                                        "doubling", "binomial", "double_tree", "hierarchical"};
     static const size_t counts[] = {0, 1, 200};
     (void)state;
     for (int s = 1; s < NSIZES; s++)
-        for (size_t a = 0; a < sizeof names / sizeof *names; a++)
+        for (int a = 0; ls_algorithms[a]; a++)
             for (int c = 0; c < 3; c++) {
+                ls_group_options o = {.algorithm = ls_algorithms[a]->name};
                 size_t count = counts[c];
-                run_threads(SIZES[s], &(ls_group_options){.algorithm = names[a]}, one_size, &count,
-                            NULL);
+                run_threads(SIZES[s], &o, one_size, &count, NULL);
             }
 }
 

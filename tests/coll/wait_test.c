@@ -262,7 +262,7 @@ static ls_status no_error(ls_group *g, void *arg, ls_error *e) {
     assert_int_equal(ls_all_reduce(NULL, &x, &y, 1, LS_F32, LS_SUM, NULL), LS_EINVAL);
     assert_int_equal(ls_barrier_start(g, &r, NULL), LS_OK);
     assert_int_equal(ls_wait(&r, -1, NULL), LS_OK);
-    assert_int_equal(ls_wait(&r, -1, NULL), LS_EINVAL);                      /* it is NULL now */
+    assert_int_equal(ls_wait(&r, -1, NULL), LS_OK);                          /* NULL now: done */
     if (ls_group_rank(g) == 0) assert_true(ls_barrier(g, NULL) <= LS_EPEER); /* alone */
     (void)e;
     return LS_OK;
@@ -308,6 +308,27 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_wait_any(NULL, 2, -1, &at, &e), LS_EINVAL, "wait_any: no requests", e);
     assert_ls_fails(ls_wait_all(r, -1, -1, NULL, &e), LS_EINVAL, "wait_all: no requests, or -1", e);
     assert_ls_fails(ls_wait_any(r, 1, -1, NULL, &e), LS_EINVAL, "no place for the index", e);
+    assert_ls_fails(ls_wait(NULL, -1, &e), LS_EINVAL, "wait: no request", e);
+    assert_ls_fails(ls_wait(r, NAN, &e), LS_EINVAL, "timeout_s is not a number", e);
+    assert_ls_fails(ls_test(r, NULL, &e), LS_EINVAL, "no place for the answer", e);
+}
+
+/* A call that a test has found done may be waited for, and tested, again. */
+static void test_null(void **state) {
+    (void)state;
+    ls_group *g = NULL;
+    ls_request *r = NULL;
+    ls_error e = {0};
+    bool done = false;
+    assert_ls_ok(ls_group_open(NULL, &g, &e), e);
+    assert_ls_ok(ls_barrier_start(g, &r, &e), e);
+    while (!done) assert_ls_ok(ls_test(&r, &done, &e), e);
+    assert_null(r);
+    assert_ls_ok(ls_wait(&r, -1, &e), e);
+    done = false;
+    assert_ls_ok(ls_test(&r, &done, &e), e);
+    assert_true(done && !r);
+    ls_group_close(g);
 }
 
 /* Worker 1 has read a message while there was no room for its answer, and then is in a call that
@@ -347,6 +368,7 @@ int main(void) {
         cmocka_unit_test(test_owed_answer), cmocka_unit_test(test_limited),
         cmocka_unit_test(test_broken),      cmocka_unit_test(test_closed),
         cmocka_unit_test(test_codes_alone), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
