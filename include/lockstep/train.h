@@ -124,8 +124,9 @@ typedef struct ls_trainer_score {
 ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
                               ls_error *);
 
-/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. The path
- * is read by worker 0 alone. LS_EINVAL: it is empty, or NULL; LS_EIO: the file can't be written. */
+/* Collective. Worker 0 writes the weights as a safetensors file, with the directories above it; an
+ * old file is replaced once the new one is complete. The path is read by worker 0 alone.
+ * LS_EINVAL: it is empty, NULL, or a directory; LS_EIO: the file can't be written. */
 ls_status ls_trainer_save(ls_trainer *, const char *path, ls_error *);
 /* Collective. Writes a checkpoint into the run directory, as `lockstep train` does. */
 ls_status ls_trainer_checkpoint(ls_trainer *, ls_error *);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "share/codes.h"
 
 /* The hash of values is that of these in f32, however they are stored. */
@@ -225,12 +224,7 @@ ls_status ls_state_write_weights(const ls_train_state *s, const char *path, ls_e
     for (int i = 0; i < s->model->nparams; i++)
         if (s->model->params[i].frozen)
             weights.list[weights.n++] = ls_state_frozen_tensor(&s->model->params[i], s->frozen[i]);
-    char *hidden = ls_format("%s.part", path);
-    (void)ls_file_remove_tree(hidden, NULL);
-    ls_status status = ls_safetensors_write_wide(hidden, weights.list, weights.n, e);
-    if (status == LS_OK && rename(hidden, path) != 0)
-        status = ls_fail(e, LS_EIO, "%s: can't be replaced", path);
+    ls_status status = ls_safetensors_write_wide(path, weights.list, weights.n, e);
     ls_state_tensors_free(&weights);
-    free(hidden);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "weights/blocks.h"
 
 enum { MAX_HEADER = 64 << 20 };
@@ -131,15 +132,15 @@ ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, l
 }
 
 /* A tensor's values in f32, a part after the other. */
-static ls_status put_wide(ls_file *f, const ls_tensor *t, ls_error *e) {
+static ls_status put_wide(ls_output *o, const ls_tensor *t, ls_error *e) {
     enum { PART = 1 << 16 };
     ls_status s = LS_OK;
-    if (t->type == LS_BLOCK_F32) return ls_file_put(f, t->data, ls_tensor_nbytes(t), e);
+    if (t->type == LS_BLOCK_F32) return ls_output_put(o, t->data, ls_tensor_nbytes(t), e);
     float *part = LS_NEW_ARRAY(float, PART);
     for (size_t i = 0; s == LS_OK && i < t->count; i += PART) {
         size_t n = t->count - i < PART ? t->count - i : PART;
         ls_tensor_read(t, i, n, part);
-        s = ls_file_put(f, part, n * sizeof *part, e);
+        s = ls_output_put(o, part, n * sizeof *part, e);
     }
     free(part);
     return s;
@@ -147,16 +148,23 @@ static ls_status put_wide(ls_file *f, const ls_tensor *t, ls_error *e) {
 
 ls_status ls_safetensors_write_wide(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
     ls_tensor *wide = LS_NEW_ARRAY(ls_tensor, n);
+    ls_output *o = NULL;
+    ls_buf header = {0};
     for (size_t i = 0; i < n; i++) {
         wide[i] = t[i];
         wide[i].type = LS_BLOCK_F32;
     }
-    ls_file f;
-    ls_status s = ls_safetensors_create(path, wide, n, &f, e);
+    header_of(wide, n, &header);
     free(wide);
-    if (s != LS_OK) return s;
-    for (size_t i = 0; s == LS_OK && i < n; i++) s = put_wide(&f, &t[i], e);
-    return close_file(&f, s, e);
+    uint64_t length = header.len;
+    ls_status s = ls_output_open(path, &o, e);
+    if (s == LS_OK) s = ls_output_put(o, &length, sizeof length, e);
+    if (s == LS_OK) s = ls_output_put(o, header.data, header.len, e);
+    for (size_t i = 0; s == LS_OK && i < n; i++) s = put_wide(o, &t[i], e);
+    ls_buf_free(&header);
+    if (s == LS_OK) return ls_output_end(o, e);
+    ls_output_drop(o);
+    return s;
 }
 
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n, ls_error *e) {

@@ -35,7 +35,7 @@ void ls_tensor_read(const ls_tensor *, size_t first, size_t n, float *out);
  * format has no blocks: a tensor of rows of blocks is written as rows of bytes (U8), and the
  * metadata have its name and its type. */
 ls_status ls_safetensors_write(const char *path, const ls_tensor *, size_t n, ls_error *);
-/* Creates the file with all values in f32. */
+/* Writes the file with all values in f32; what is there is replaced as by ls_output_write(). */
 ls_status ls_safetensors_write_wide(const char *path, const ls_tensor *, size_t n, ls_error *);
 /* Creates the same file with zeros as data, which others will write. */
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, ls_error *);

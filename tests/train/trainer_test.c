@@ -544,6 +544,12 @@ static void test_beyond(void **state) {
     static const char none[] = "the path of the weights is empty, or NULL";
     assert_ls_fails(ls_trainer_save(t, NULL, &e), LS_EINVAL, none, e);
     assert_ls_fails(ls_trainer_save(t, "", &e), LS_EINVAL, none, e);
+    char *weights = path_of("beyond.safetensors"), *mine = path_of("beyond.safetensors.part/mine");
+    assert_ls_ok(ls_file_make_dirs(mine, &e), e);
+    for (int i = 0; i < 2; i++) assert_ls_ok(ls_trainer_save(t, weights, &e), e);
+    assert_true(ls_file_is_dir(mine)); /* what the user has beside the file is not touched */
+    assert_ls_fails(ls_trainer_save(t, mine, &e), LS_EINVAL, "is a directory", e);
+    free(weights), free(mine);
     ls_trainer_close(t);
     assert_ls_fails(ls_trainer_step(t, &out, &e), LS_EINVAL, "the trainer is closed", e);
     assert_int_equal(ls_trainer_save(t, "nowhere", NULL), LS_EINVAL);
