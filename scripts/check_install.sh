@@ -45,6 +45,10 @@ export PKG_CONFIG_PATH="$here/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root" LD_L
 version=$(pkg-config --modversion lockstep)
 [ "$("$here/bin/lockstep" --version)" = "lockstep $version" ] || fail "lockstep.pc says $version"
 
+# A host that has none of the libraries' development files, such as a cluster's node.
+needed=$(PKG_CONFIG_LIBDIR="$here/lib/pkgconfig" pkg-config --cflags --libs lockstep) || fail "lockstep.pc needs other modules"
+[ "$(echo $needed)" = "-I$here/include -L$here/lib -llockstep" ] || fail "lockstep.pc has the flags of others: $needed"
+
 strict="-std=c11 -O2 -Wall -Wextra -Wpedantic ${LOCKSTEP_WERROR:+-Werror}"
 # With the shared library the examples are also checked by the compiler's sanitizers, where these work.
 sanitize="-g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
