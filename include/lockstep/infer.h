@@ -59,7 +59,9 @@ typedef struct ls_predictor_options {
  *          has no kernels for a layer. LS_EIO: a file. LS_ENOMEM: it does not fit. */
 ls_status ls_predictor_open(const char *path, const ls_predictor_options *options,
                             ls_predictor **p_p, ls_error *e);
-/* Not while a call runs. NULL is fine. */
+/* Not while a call runs. NULL is fine. A process remembers the last eight predictors that it
+ * closed: calls with them return LS_EINVAL, or 0; older ones must not be used. The same holds for
+ * ls_language_close(). */
 void ls_predictor_close(ls_predictor *);
 
 typedef enum ls_output_kind {

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/floats.h"
+#include "base/graves.h"
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/utf8.h"
@@ -20,6 +21,7 @@ struct ls_language {
     bool has_chat;          /* it is open */
     ls_buf text;            /* what the last call wrote or decoded */
     ls_token_list encoding; /* the last call's tokens */
+    bool closed;
 };
 
 /* ---- opening ---- */
@@ -59,22 +61,29 @@ ls_status ls_language_open(const char *path, const ls_language_options *options,
 }
 
 void ls_language_close(ls_language *l) {
-    if (!l) return;
+    static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!l || l->closed) return;
+    l->closed = true;
     if (l->has_chat) ls_chat_close(&l->chat);
     if (l->trained.path) ls_trained_close(&l->trained);
     free(l->template_file);
     free(l->encoding.ids);
     ls_buf_free(&l->text);
-    free(l);
+    free(ls_graves_bury(&graves, l));
 }
 
-int64_t ls_language_vocab(const ls_language *l) { return l ? l->trained.config.model.vocab : 0; }
+static bool is_open(const ls_language *l) { return l && !l->closed; }
+
+int64_t ls_language_vocab(const ls_language *l) {
+    return is_open(l) ? l->trained.config.model.vocab : 0;
+}
 int64_t ls_language_context(const ls_language *l) {
-    return l ? l->trained.config.model.context : 0;
+    return is_open(l) ? l->trained.config.model.context : 0;
 }
 
 static ls_status check_there(const ls_language *l, const char *name, ls_error *e) {
-    return l ? LS_OK : ls_fail(e, LS_EINVAL, "%s(): the model is NULL", name);
+    if (is_open(l)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s(): the model is %s", name, l ? "closed" : "NULL");
 }
 
 /* ---- tokens ---- */

@@ -7,6 +7,7 @@
 
 #include "base/cores.h"
 #include "base/floats.h"
+#include "base/graves.h"
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/math.h"
@@ -189,7 +190,9 @@ ls_status ls_predictor_open(const char *path, const ls_predictor_options *o, ls_
 }
 
 void ls_predictor_close(ls_predictor *p) {
-    if (!p) return;
+    static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!p || p->closed) return;
+    p->closed = true;
     while (p->idle) {
         ls_predictor_memory *m = p->idle;
         p->idle = m->next;
@@ -199,7 +202,8 @@ void ls_predictor_close(ls_predictor *p) {
     if (p->trained.path) ls_trained_close(&p->trained);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->turn);
-    free(p);
+    p->n = p->ninputs = 0;
+    free(ls_graves_bury(&graves, p));
 }
 
 /* ---- what it reads and writes ---- */
@@ -210,7 +214,9 @@ static ls_dims dims_of(int ndims, const int64_t *dims) {
     return d;
 }
 
-int ls_predictor_ninputs(const ls_predictor *p) { return !p ? 0 : p->is_text ? 1 : p->ninputs; }
+int ls_predictor_ninputs(const ls_predictor *p) {
+    return !p || p->closed ? 0 : p->is_text ? 1 : p->ninputs;
+}
 
 ls_predictor_input ls_predictor_get_input(const ls_predictor *p, int i) {
     if (i < 0 || i >= ls_predictor_ninputs(p)) return (ls_predictor_input){0};
@@ -394,11 +400,12 @@ ls_status ls_predict(ls_predictor *p, int64_t n, const void *const *fields, floa
                      ls_error *e) {
     LS_LOCALE_C();
     LS_FLOATS();
-    if (!p || n < 0 || (n && (!fields || !out)))
+    if (!p || p->closed || n < 0 || (n && (!fields || !out)))
         return ls_fail(e, LS_EINVAL, "ls_predict(): %s",
-                       !p      ? "there is no predictor"
-                       : n < 0 ? "n is negative"
-                               : "fields or out is NULL");
+                       !p          ? "there is no predictor"
+                       : p->closed ? "the predictor is closed"
+                       : n < 0     ? "n is negative"
+                                   : "fields or out is NULL");
     for (int i = 0; n && i < ls_predictor_ninputs(p); i++)
         if (!fields[i])
             return ls_fail(e, LS_EINVAL, "ls_predict(): the field '%s' is NULL",

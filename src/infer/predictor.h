@@ -29,6 +29,7 @@ struct ls_predictor {
     pthread_mutex_t lock;
     pthread_mutex_t turn;      /* held by the call that uses the device */
     ls_predictor_memory *idle; /* no call uses them */
+    bool closed;
 };
 
 /* More than the public options: sets change the run's config, as in ls_trained_options. */

@@ -364,6 +364,10 @@ static void test_messages(void **state) {
     char *options = ls_format("--tokens 2 --temperature 0 --template %s", path);
     same_answers(a, chat(options, "to\n", 0));
     ls_language_close(l);
+    assert_ls_fails(ls_language_generate(l, "a", &few, &w, &e), LS_EINVAL, "the model is closed",
+                    e);
+    assert_int_equal(ls_language_vocab(l), 0);
+    ls_language_close(l);
     free(path), free(options);
 }
 

@@ -504,6 +504,9 @@ static void test_library(void **state) {
     assert_ls_fails(ls_predict(p, 1, (const void *[]){a, NULL, whole}, (float *[]){NULL}, &e),
                     LS_EINVAL, "the field 'b' is NULL", e);
     ls_predictor_close(p);
+    assert_ls_fails(ls_predict(p, 0, NULL, NULL, &e), LS_EINVAL, "the predictor is closed", e);
+    assert_true(ls_predictor_ninputs(p) == 0 && ls_predictor_noutputs(p) == 0);
+    ls_predictor_close(p);
     assert_ls_fails(ls_predictor_open("/no/such/run", NULL, &p, &e), LS_EIO, "does not exist", e);
     assert_int_equal(ls_predictor_open("/no/such/run", NULL, NULL, &e), LS_EINVAL);
     ls_predictor_close(NULL);
