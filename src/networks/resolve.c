@@ -120,9 +120,11 @@ static const ls_numbered *find_unfit(const ls_source *s) {
     return NULL;
 }
 
-/* Where the classes of a source without labels come from, in its format. */
-static const char *advise_labels(const ls_source *s, const char *name) {
+/* Where a field that a source lacks comes from, in its format. */
+static const char *advise_field(const ls_source *s, const char *name) {
     const char *format = s->format ? s->format : "";
+    if (strcmp(name, "rating") == 0 && strcmp(format, "ratings") == 0)
+        return "name its column in data.ratings (rating: COLUMN), or ";
     if (strcmp(name, "label") != 0) return "";
     if (strcmp(format, "images") == 0)
         return "put the images of each class into a directory of their own "
@@ -152,7 +154,7 @@ static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e)
         "data.path: no field '%s', which the loss needs%s%.60s%s; the fields are %.160s: %sset "
         "model.loss to {KIND: {target: FIELD}}, where KIND is %s",
         name, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "", all.data,
-        advise_labels(s, name), kinds.data);
+        advise_field(s, name), kinds.data);
     ls_buf_free(&all);
     ls_buf_free(&kinds);
     return status;

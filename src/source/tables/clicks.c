@@ -117,18 +117,19 @@ ls_status ls_clicks_read(const char *text, const char *file, int line, ls_clicks
 typedef struct clicks {
     ls_source base;
     ls_clicks_wanted wanted;
-    int32_t *ids;           /* [count][nids] */
-    float *numbers;         /* [count][nnumbers] */
-    unsigned char *clicked; /* [count] */
-    bool fills;             /* missing numbers may be means, which the ids then have */
-    uint64_t room;          /* rows that the arrays have room for */
-    ls_ids ids_of;          /* its own ids and scales */
-    const ls_ids *given;    /* those of another source; NULL: there is none */
-    uint64_t *unknown;      /* [nids] ids that are not among those */
-    uint64_t *nmissing;     /* [nnumbers] values that are to be the mean: NaN so far */
-    ls_gaps gaps;           /* rows that are left out */
-    uint64_t nlacking;      /* rows without an outcome, which only other files may have */
-    char *trouble;          /* of the field `clicked` */
+    int32_t *ids;               /* [count][nids] */
+    float *numbers;             /* [count][nnumbers] */
+    unsigned char *clicked;     /* [count] */
+    bool fills;                 /* missing numbers may be means, which the ids then have */
+    uint64_t room;              /* rows that the arrays have room for */
+    ls_ids ids_of;              /* its own ids and scales */
+    const ls_ids *given;        /* those of another source; NULL: there is none */
+    uint64_t *unknown;          /* [nids] ids that are not among those */
+    uint64_t *nmissing;         /* [nnumbers] values that are to be the mean: NaN so far */
+    ls_gaps gaps;               /* rows that are left out */
+    uint64_t nlacking;          /* rows without an outcome, which only other files may have */
+    char *trouble;              /* of the field `clicked` */
+    char other[LS_CLICKS_NAME]; /* the first outcome that is not `positive`; "": there is none */
 } clicks;
 
 static void make_room(clicks *s) {
@@ -140,8 +141,7 @@ static void make_room(clicks *s) {
     s->clicked = ls_realloc(s->clicked, s->room);
 }
 
-static ls_status read_clicked(const clicks *s, const ls_csv_row *row, unsigned char *to,
-                              ls_error *e) {
+static ls_status read_clicked(clicks *s, const ls_csv_row *row, unsigned char *to, ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
     const ls_csv_cell *cell = &row->cells[0];
     double x = 0;
@@ -149,15 +149,17 @@ static ls_status read_clicked(const clicks *s, const ls_csv_row *row, unsigned c
         char text[LS_CLICKS_NAME];
         size_t n = ls_csv_unquote(cell, text, sizeof text);
         *to = n == strlen(w->positive) && memcmp(text, w->positive, n) == 0;
+        if (!*to && !*s->other)
+            snprintf(s->other, sizeof s->other, "%.*s", n < 40 ? (int)n : 40, text);
         return LS_OK;
     }
-    LS_TRY(ls_csv_number(row, 0, w->names[0], &x, e));
+    bool is_number = ls_csv_number(row, 0, w->names[0], &x, NULL) == LS_OK;
     *to = x > 0;
-    if (x == 0 || x == 1) return LS_OK;
+    if (is_number && (x == 0 || x == 1)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "column '%s' has %g; it has 1 and 0, or name the text that stands "
+                   "column '%s' has '%.*s'; it has 1 and 0, or name the text that stands "
                    "for 1 (positive in data.clicks)",
-                   w->names[0], x);
+                   w->names[0], cell->nbytes < 40 ? (int)cell->nbytes : 40, cell->text);
 }
 
 /* The id in a cell of column k, within the column; -1: it is none that the model knows. */
@@ -298,6 +300,18 @@ static void close_clicks(ls_source *source) {
     free(s);
 }
 
+/* A text that no row has, such as a mistyped one, would make all outcomes 0. */
+static ls_status check_positive(const clicks *s, const char *what, ls_error *e) {
+    const ls_clicks_wanted *w = &s->wanted;
+    if (!*w->positive || s->given || !s->base.count) return LS_OK;
+    for (uint64_t i = 0; i < s->base.count; i++)
+        if (s->clicked[i]) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s: no row has '%s' in the column '%s' (positive in data.clicks); there is '%s'", what,
+        w->positive, w->names[0], s->other);
+}
+
 /* The outcomes of rows that lack them are zeros, which nobody may read. */
 static ls_status add_clicked(clicks *s, const char *what, ls_error *e) {
     ls_field f = {.name = "clicked", .type = LS_F32};
@@ -312,6 +326,7 @@ static ls_status add_clicked(clicks *s, const char *what, ls_error *e) {
 static ls_status finish(clicks *s, const char *what, ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
     int64_t nids = place_ids(s);
+    LS_TRY(check_positive(s, what, e));
     for (int k = 0; k < w->nids; k++)
         if (s->unknown[k])
             ls_note("%s: %llu of %llu rows have an id in '%s' that the training data do not have: "

@@ -108,7 +108,10 @@ static void test_refused(void **state) {
         {"{clicked: c, ids: [i, x], hash: 2147483647}", "the columns have 4294967294 ids; at most"},
         {"{clicked: c, ids: [i], other: 1}", "other is not a key; choose among clicked"},
         {"{clicked: c, ids: [i], numbers: [z]}", "has no column 'z'"},
-        {"{clicked: x, ids: [i]}", "c.csv:3: column 'x' has 3; it has 1 and 0"},
+        {"{clicked: x, ids: [i]}", "c.csv:3: column 'x' has '3'; it has 1 and 0"},
+        {"{clicked: i, ids: [c]}", "c.csv:2: column 'i' has 'a'; it has 1 and 0, or name the text"},
+        {"{clicked: i, positive: b, ids: [c]}", "no row has 'b' in the column 'i' (positive in "
+                                                "data.clicks); there is 'a'"},
         {"{clicked: c, ids: [i], numbers: [i]}", "c.csv:2: column 'i' has 'a', which is no number"},
     };
     const char *path = write_text("c.csv", "c,i,x\n1,a,0\n0,a,3\n");
