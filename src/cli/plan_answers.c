@@ -60,6 +60,9 @@ static void print_time(const cli_forecast *o, const ls_config *c, const ls_prosp
     if (estimated)
         put("", "estimated from two kernels that ran here for some milliseconds; a prediction: "
                 "`lockstep bench machine --save FILE`, then --machine FILE");
+    if (estimated && x->step_s < 1e-3)
+        put("", "of products and memory alone: so short a step takes some tenths of a millisecond "
+                "longer, in which its actions begin and workers wait for each other");
     if (estimated && ls_cores_are_described())
         put("",
             "the cores are those that HWLOC_SYNTHETIC describes; each is taken to be as fast as "
