@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -314,6 +315,35 @@ static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_er
     return ls_link_agree(p->net, p->k, &plan, &p->link, &p->link_given, e);
 }
 
+/* ---- once ---- */
+
+/* The environment by which this process, or one that it was forked from, opened its group. */
+static struct {
+    atomic_bool claimed, is_set;
+    uint32_t forks; /* ls_forks() of that process */
+    ls_environment env;
+} opened;
+
+static void note_opened(const ls_environment *env) {
+    if (env->size == 1 || atomic_exchange(&opened.claimed, true)) return;
+    opened.forks = ls_forks();
+    opened.env = *env;
+    atomic_store(&opened.is_set, true);
+}
+
+/* A child has its parent's variables: over TCP it would wait for workers that are not there, and
+ * over MPI use the parent's connections. */
+static ls_status refuse_child(const ls_environment *env, ls_error *e) {
+    const ls_environment *o = &opened.env;
+    if (!atomic_load(&opened.is_set) || opened.forks == ls_forks()) return LS_OK;
+    if (env->launcher != o->launcher || env->rank != o->rank || env->size != o->size) return LS_OK;
+    if (env->port != o->port || strcmp(env->host, o->host) != 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "group_open: process %d was forked from worker %d, which alone can open this "
+                   "group; to be alone, it unsets the variables of rank and size of %s",
+                   (int)getpid(), env->rank, ls_launcher_title(env->launcher));
+}
+
 static bool is_mpi(ls_launcher l) {
     return l == LS_LAUNCHER_OPENMPI || l == LS_LAUNCHER_PMI || l == LS_LAUNCHER_PMIX;
 }
@@ -326,6 +356,7 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         LS_TRY(read_meeting(o, &env, e));
     else
         LS_TRY(ls_environment_read(&env, e));
+    if (!meeting_of(o)) LS_TRY(refuse_child(&env, e));
     const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
     const char *name = transport_of(o);
     bool any = !name;
@@ -336,7 +367,11 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         *p_p = endpoint_new(0, 1, k);
         return LS_OK;
     }
-    if (fd && shm) return open_processes(&env, fd, k, p_p, e);
+    if (fd && shm) {
+        LS_TRY(open_processes(&env, fd, k, p_p, e));
+        note_opened(&env);
+        return LS_OK;
+    }
     bool mpi = strcmp(any ? "" : name, "mpi") == 0 || (shm && is_mpi(env.launcher) && !env.host[0]);
     ls_endpoint *p = NULL;
     if (mpi)
@@ -354,5 +389,6 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         *p_p = p;
     else
         ls_endpoint_close(p);
+    if (s == LS_OK && !meeting_of(o)) note_opened(&env);
     return s;
 }

@@ -47,9 +47,8 @@ static int child(ls_group *g, int *own, ls_request *r, bool over_tcp) {
     ls_group_counters(g);
     ls_group_close(g);
     if (ls_group_size(g) != 3) return 9;
-    if (over_tcp) return 0;
-    if (ls_group_open(NULL, &h, &e) != LS_EINVAL || h) return 10;
-    return strstr(e.msg, "has opened its group already, as process") ? 0 : 11;
+    const ls_group_options o = {.transport = over_tcp ? "tcp" : NULL};
+    return is_refused(ls_group_open(&o, &h, &e), &e) && !h ? 0 : 10;
 }
 
 static ls_status forks(ls_group *g, void *arg, ls_error *e) {
