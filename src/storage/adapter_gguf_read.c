@@ -66,14 +66,6 @@ static ls_status read_alpha(const reading *r, double *alpha_p, ls_error *e) {
 
 /* ---- its layers ---- */
 
-/* The layer's name; false: the tensor is that of no layer that can have an adapter. */
-static bool layer_of(const ls_name *id, char layer[LS_NAME_MOST]) {
-    bool is = id->ndims == 2 && id->expert < 0 && ls_has_suffix(id->param, ".weight") &&
-              strcmp(id->gguf, "token_embd.weight") != 0;
-    if (is) snprintf(layer, LS_NAME_MOST, "%.*s", (int)(strlen(id->param) - 7), id->param);
-    return is;
-}
-
 /* Is a tensor of the file A or B of a layer? */
 static bool is_part(const reading *r, const char *name) {
     size_t n = strlen(name);
@@ -82,7 +74,7 @@ static bool is_part(const reading *r, const char *name) {
     if (!ls_has_suffix(name, ".lora_a") && !ls_has_suffix(name, ".lora_b")) return false;
     for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
         if (strlen(id.gguf) == n - 7 && strncmp(id.gguf, name, n - 7) == 0)
-            return layer_of(&id, layer);
+            return ls_adapter_takes(&id, layer);
     return false;
 }
 
@@ -109,79 +101,33 @@ static int64_t rank_of(const reading *r, const ls_name *id) {
     return a ? a->dims[1] : 0;
 }
 
-/* The ranks of the layers, of which the first one's is the usual one. */
-static ls_status take_numbers(const reading *r, ls_config *c, ls_error *e) {
+/* The layers and their ranks, of which the first one's is the usual one. */
+static ls_status take_layers(const reading *r, ls_config *c, ls_error *e) {
     ls_adapter_numbers all = {0};
     ls_name id;
     char layer[LS_NAME_MOST];
     double alpha = 0;
     LS_TRY(read_alpha(r, &alpha, e));
     for (int i = 0; ls_name_at(&r->arch, i, &id); i++) {
-        int64_t rank = layer_of(&id, layer) ? rank_of(r, &id) : 0;
+        int64_t rank = ls_adapter_takes(&id, layer) ? rank_of(r, &id) : 0;
         if (rank) ls_adapter_numbers_add(&all, layer, rank, alpha > 0 ? alpha : (double)rank);
     }
     if (all.n) all.rank = all.list[0].rank, all.alpha = all.list[0].alpha;
-    ls_status s = all.n ? ls_adapter_numbers_set(&all, r->g.path, c, e)
-                        : ls_fail(e, LS_EINVAL, "%s: has no tensor NAME.lora_a", r->g.path);
+    ls_status s = all.n ? LS_OK : ls_fail(e, LS_EINVAL, "%s: has no tensor NAME.lora_a", r->g.path);
+    if (s == LS_OK) s = ls_adapter_numbers_set(&all, r->g.path, c, e);
+    if (s == LS_OK) s = ls_adapter_numbers_target(&all, &r->arch, r->g.path, c, e);
     free(all.list);
-    return s;
-}
-
-static const char *last_part(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot ? dot + 1 : name;
-}
-
-/* Do all layers whose names end like this one have an adapter? */
-static bool all_have(const reading *r, const char *layer) {
-    ls_name id;
-    char other[LS_NAME_MOST];
-    for (int i = 0; ls_name_at(&r->arch, i, &id); i++)
-        if (layer_of(&id, other) && strcmp(last_part(other), last_part(layer)) == 0 &&
-            !rank_of(r, &id))
-            return false;
-    return true;
-}
-
-static bool in_list(const char *list, const char *name) {
-    for (const char *at = list; (at = strstr(at, name)); at++) {
-        char end = at[strlen(name)];
-        if ((at == list || at[-1] == '\n') && (!end || end == '\n')) return true;
-    }
-    return false;
-}
-
-/* "q_proj" if all layers of that name have an adapter; else their whole names. */
-static ls_status take_targets(const reading *r, ls_config *c, ls_error *e) {
-    ls_buf list = {0};
-    ls_name id;
-    char layer[LS_NAME_MOST];
-    for (int i = 0; ls_name_at(&r->arch, i, &id); i++) {
-        if (!layer_of(&id, layer) || !rank_of(r, &id)) continue;
-        const char *name = all_have(r, layer) ? last_part(layer) : layer;
-        if (list.len && in_list(list.data, name)) continue;
-        ls_buf_printf(&list, "%s%s", list.len ? "\n" : "", name);
-    }
-    ls_status s = LS_OK;
-    if (list.len >= LS_CONFIG_TREE)
-        s = ls_fail(e, LS_EINVAL,
-                    "%s: some blocks have adapters and others do not; their names have more than "
-                    "%d bytes",
-                    r->g.path, LS_CONFIG_TREE - 1);
-    else
-        c->lora.targets = ls_intern(list.data);
-    ls_buf_free(&list);
     return s;
 }
 
 static ls_status adopt(const reading *r, ls_config *c, ls_error *e) {
     LS_TRY(check_keys(r, e));
     LS_TRY(check_tensors(r, e));
-    LS_TRY(take_numbers(r, c, e));
+    LS_TRY(take_layers(r, c, e));
     c->lora.rs = false;
     c->lora.dora = false;
     c->lora.dropout = 0;
-    return take_targets(r, c, e);
+    return LS_OK;
 }
 
 ls_status ls_adapter_gguf_adopt(ls_config *c, ls_error *e) {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "model/param.h"
+#include "weights/tensor_names.h"
 
 typedef struct ls_layer_numbers {
     char layer[LS_NAME];
@@ -33,5 +34,12 @@ ls_json *ls_adapter_numbers_alphas(const ls_adapter_numbers *);
  * the file that has them. */
 ls_status ls_adapter_numbers_set(const ls_adapter_numbers *, const char *path, ls_config *,
                                  ls_error *);
+
+/* A linear layer of a published model, which can have an adapter: its name. */
+bool ls_adapter_takes(const ls_name *, char layer[LS_NAME_MOST]);
+/* Sets lora.targets to the layers of the list: "q_proj" if all of the model that end so are there,
+ * else whole names. LS_EINVAL as above. */
+ls_status ls_adapter_numbers_target(const ls_adapter_numbers *, const ls_architecture *,
+                                    const char *path, ls_config *, ls_error *);
 
 #endif

@@ -79,14 +79,14 @@ static const struct {
     {"enable_lora", EMPTY},
     {"ensure_weight_tying", USED},
     {"eva_config", HARMLESS},
-    {"exclude_modules", EMPTY},
+    {"exclude_modules", USED},
     {"fan_in_fan_out", EMPTY},
     {"inference_mode", HARMLESS},
     {"init_lora_weights", USED},
     {"kasa_config", EMPTY},
     {"layer_replication", EMPTY},
-    {"layers_pattern", EMPTY},
-    {"layers_to_transform", EMPTY},
+    {"layers_pattern", USED},
+    {"layers_to_transform", USED},
     {"loftq_config", HARMLESS},
     {"lora_alpha", USED},
     {"lora_bias", EMPTY},
@@ -245,14 +245,25 @@ static ls_status take_target(const reading *r, const char *module, ls_error *e) 
     return LS_OK;
 }
 
+/* Are the layers not named, but said by an expression or by numbers? Then they are those of which
+ * the file has adapters. */
+static bool is_by_file(const reading *r) {
+    static const char *const keys_by_file[] = {"exclude_modules", "layers_to_transform"};
+    const char *word = ls_json_text(ls_json_get(r->o, "target_modules"));
+    bool is = word && strcmp(word, "all-linear") != 0;
+    for (int i = 0; i < 2; i++) {
+        const ls_json *value = ls_json_given(r->o, keys_by_file[i]);
+        is = is || (value && !is_empty(value));
+    }
+    return is;
+}
+
 static ls_status take_targets(const reading *r, ls_error *e) {
     const ls_json *list = ls_json_get(r->o, "target_modules");
     const char *word = ls_json_text(list);
-    if (word && strcmp(word, "all-linear") != 0)
-        return ls_fail(e, LS_EINVAL, "%s: target_modules is a regular expression; name the layers",
-                       r->path);
     if (!word && !ls_json_count(list))
         return ls_fail(e, LS_EINVAL, "%s: has no target_modules", r->path);
+    if (is_by_file(r)) return LS_OK;
     if (word) return append(r, &r->c->lora.targets, "target_modules", word, e);
     for (size_t i = 0; i < ls_json_count(list); i++)
         LS_TRY(take_target(r, ls_json_text(ls_json_at(list, i)), e));
@@ -323,7 +334,7 @@ static ls_status take_numbers(const reading *r, ls_error *e) {
     return LS_OK;
 }
 
-/* ---- layers with a rank or an alpha of their own ---- */
+/* ---- layers that the file says ---- */
 
 typedef struct patterns {
     ls_peft_pattern *rank, *alpha;
@@ -349,13 +360,14 @@ static ls_status number_layers(const reading *r, const ls_safetensors *f, const 
     ls_adapter_numbers all = {.rank = r->c->lora.rank, .alpha = alpha};
     ls_architecture a;
     ls_name id;
+    char layer[LS_NAME_MOST];
     LS_TRY(ls_family_of(r->c, &a, e));
     (void)ls_family_as_phi3(&a);
     for (int i = 0; ls_name_at(&a, i, &id); i++) {
-        if (!ls_has_suffix(id.name, ".weight")) continue;
+        if (!ls_adapter_takes(&id, layer)) continue;
         const char *module = has_a(f, id.name) ? id.name : has_a(f, id.file) ? id.file : NULL;
         if (module)
-            ls_adapter_numbers_add(&all, id.name,
+            ls_adapter_numbers_add(&all, layer,
                                    (int64_t)ls_peft_pattern_number(p->rank, module, rank),
                                    ls_peft_pattern_number(p->alpha, module, alpha));
     }
@@ -365,20 +377,26 @@ static ls_status number_layers(const reading *r, const ls_safetensors *f, const 
                                   "%s: rank_pattern or alpha_pattern has expressions that are too "
                                   "large; name the layers",
                                   r->path);
+    if (s == LS_OK && is_by_file(r)) s = ls_adapter_numbers_target(&all, &a, r->path, r->c, e);
+    if (s == LS_OK && !all.n)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: adapter_model.safetensors has no adapter of a linear layer "
+                    "of this model",
+                    r->path);
     free(all.list);
     return s;
 }
 
-static ls_status take_patterns(const reading *r, ls_error *e) {
+static ls_status take_layers(const reading *r, ls_error *e) {
     patterns p = {NULL, NULL};
     ls_safetensors f;
-    size_t n = ls_json_count(ls_json_get(r->o, "rank_pattern")) +
-               ls_json_count(ls_json_get(r->o, "alpha_pattern"));
+    bool reads = is_by_file(r) || ls_json_count(ls_json_get(r->o, "rank_pattern")) ||
+                 ls_json_count(ls_json_get(r->o, "alpha_pattern"));
     char *path = ls_format("%s/adapter_model.safetensors", r->c->model.adapter);
     r->c->lora.rank_pattern = r->c->lora.alpha_pattern = "";
     ls_status s = read_pattern(r, "rank_pattern", &p.rank, e);
     if (s == LS_OK) s = read_pattern(r, "alpha_pattern", &p.alpha, e);
-    if (s == LS_OK && n && (s = ls_safetensors_open_any(path, &f, e)) == LS_OK) {
+    if (s == LS_OK && reads && (s = ls_safetensors_open_any(path, &f, e)) == LS_OK) {
         s = number_layers(r, &f, &p, e);
         ls_safetensors_close(&f);
     }
@@ -392,8 +410,8 @@ static ls_status take(const reading *r, ls_error *e) {
     LS_TRY(check_fixed(r, e));
     LS_TRY(check_base(r, e));
     LS_TRY(take_numbers(r, e));
-    LS_TRY(take_patterns(r, e));
     LS_TRY(take_targets(r, e));
+    LS_TRY(take_layers(r, e));
     return take_saved(r, e);
 }
 

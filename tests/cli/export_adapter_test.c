@@ -208,6 +208,7 @@ static void test_patterns(void **state) {
     ls_safetensors_close(&merged);
     ls_safetensors_close(&peft);
     begins("published", "own-peft", "own-merged", 0);
+    shellf("rm -r %s/begun-own-peft %s/own-peft-as-it-is", folder, folder);
     begins("published", "own.gguf", "own-merged", 1e-7);
     expect(FROM "published -o @/none --set lora.rank=3 --set lora.rank_pattern=[up_proj=2]", 1,
            "lora.rank_pattern: 'up_proj=2' matches no layer with an adapter (lora.targets)");
@@ -216,6 +217,30 @@ static void test_patterns(void **state) {
     expect(FROM "published -o @/none --set lora.rank=3 --set lora.alpha_pattern=[q_proj]", 1,
            "lora.alpha_pattern: 'q_proj' is not NAME=ALPHA, 1e-6 to 1e6");
     assert_false(file_exists("none"));
+}
+
+/* Layers that the config does not name are those of which the file has adapters. */
+static void test_by_file(void **state) {
+    (void)state;
+    static const char *const layers[] = {
+        "\"(?:.*?(?:self_attn).*?(?:q_proj).*?)|(?:\\\\bmodel.*(?:v|up)_proj)\"",
+        "[\"q_proj\", \"v_proj\", \"up_proj\"], \"layers_to_transform\": [0, 1]",
+        "\"all-linear\", \"exclude_modules\": [\"k_proj\", \"o_proj\", \"gate_proj\", "
+        "\"down_proj\"]"};
+    static const char begin[] = "{\"peft_type\": \"LORA\", \"r\": 3, \"lora_alpha\": 5, ";
+    ls_error e = {0};
+    char *path = ls_format("%s/own-peft/adapter_config.json", folder);
+    for (int i = 0; i < 3; i++) {
+        char *text = ls_format("%s\"rank_pattern\": {\"0.self_attn.q_proj\": 2, \"up_proj\": 4}, "
+                               "\"alpha_pattern\": {\"v_proj\": 9, \"up_proj\": 0.1}, "
+                               "\"target_modules\": %s}",
+                               begin, layers[i]);
+        assert_ls_ok(ls_file_replace(path, text, strlen(text), &e), e);
+        begins("published", "own-peft", "own-merged", 0);
+        shellf("rm -r %s/begun-own-peft %s/own-peft-as-it-is", folder, folder);
+        free(text);
+    }
+    free(path);
 }
 
 /* Phi-3's files have one tensor of q, k and v, and one of gate and up: so have its adapters, and
@@ -356,9 +381,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_patterns),    cmocka_unit_test(test_joined),
-        cmocka_unit_test(test_joined_read), cmocka_unit_test(test_family),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_file),     cmocka_unit_test(test_read),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_by_file),
+        cmocka_unit_test(test_joined),   cmocka_unit_test(test_joined_read),
+        cmocka_unit_test(test_family),   cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -213,33 +213,34 @@ static void test_configs(void **state) {
     (void)state;
     static const struct {
         const char *config, *why;
-    } cases[] = {{"", "adapter_config.json"},
-                 {"{}", "peft_type is missing"},
-                 {"{'peft_type': 'IA3'}", "peft_type is IA3; adapters of type LORA"},
-                 {"{'peft_type': 'LORA', 'bias': 'all'}", "bias is \"all\"; none is possible"},
-                 {"{'peft_type': 'LORA', 'fan_in_fan_out': true}", "fan_in_fan_out"},
-                 {"{'peft_type': 'LORA', 'alora_invocation_tokens': [3]}",
-                  "alora_invocation_tokens is [3]; adapters here"},
-                 {"{'peft_type': 'LORA', 'rank_pattern': {'(?=q)q_proj': 3}}",
-                  "adapter_config.json: rank_pattern: '(?=q)q_proj': character "},
-                 {"{'peft_type': 'LORA', 'r': 0, 'lora_alpha': 8}", "it is no rank"},
-                 {"{'peft_type': 'LORA', 'r': 1e9, 'lora_alpha': 8}", "it is no rank"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': -8}",
-                  "lora_alpha is -8; it is not a number above 0"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'lora_dropout': 1}",
-                  "lora_dropout is 1; it is not"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8}", "has no target_modules"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': '.*_proj'}",
-                  "regular expression; name the layers"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': [7]}",
-                  "target_modules is not a list of names"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['q_proj'], "
-                  "'modules_to_save': ['lm_head']}",
-                  "which are one matrix in this model"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['wq']}",
-                  "matches no linear layer"},
-                 {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': 'all-linear'}",
-                  "adapter_model.safetensors"}};
+    } cases[] = {
+        {"", "adapter_config.json"},
+        {"{}", "peft_type is missing"},
+        {"{'peft_type': 'IA3'}", "peft_type is IA3; adapters of type LORA"},
+        {"{'peft_type': 'LORA', 'bias': 'all'}", "bias is \"all\"; none is possible"},
+        {"{'peft_type': 'LORA', 'fan_in_fan_out': true}", "fan_in_fan_out"},
+        {"{'peft_type': 'LORA', 'alora_invocation_tokens': [3]}",
+         "alora_invocation_tokens is [3]; adapters here"},
+        {"{'peft_type': 'LORA', 'target_modules': ['q_proj'], 'rank_pattern': {'(?=q)q_proj': 3}}",
+         "adapter_config.json: rank_pattern: '(?=q)q_proj': character "},
+        {"{'peft_type': 'LORA', 'r': 0, 'lora_alpha': 8}", "it is no rank"},
+        {"{'peft_type': 'LORA', 'r': 1e9, 'lora_alpha': 8}", "it is no rank"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': -8}",
+         "lora_alpha is -8; it is not a number above 0"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'lora_dropout': 1}",
+         "lora_dropout is 1; it is not"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8}", "has no target_modules"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': '.*_proj'}",
+         "adapter_model.safetensors: can't be opened"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': [7]}",
+         "target_modules is not a list of names"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['q_proj'], "
+         "'modules_to_save': ['lm_head']}",
+         "which are one matrix in this model"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['wq']}",
+         "matches no linear layer"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': 'all-linear'}",
+         "adapter_model.safetensors"}};
     char *path = ls_format("%s/bad", folder);
     assert_ls_ok(ls_file_make_dirs(path, NULL), (ls_error){0});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

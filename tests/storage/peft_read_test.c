@@ -163,16 +163,20 @@ static void test_refused(void **state) {
         refuses(member, "leave the base's weights as they are");
         free(member);
     }
-    static const char *const on[] = {
-        "\"alora_invocation_tokens\": [1]", "\"arrow_config\": {\"top_k\": 2}",
-        "\"enable_lora\": [true]",          "\"exclude_modules\": \".*0.*\"",
-        "\"fan_in_fan_out\": true",         "\"kasa_config\": {\"beta\": 1}",
-        "\"layer_replication\": [[0, 1]]",  "\"layers_pattern\": \"h\"",
-        "\"layers_to_transform\": 1",       "\"lora_bias\": true",
-        "\"megatron_config\": {\"a\": 1}",  "\"monteclora_config\": {\"num_samples\": 8}",
-        "\"target_parameters\": [\"x\"]",   "\"trainable_token_indices\": [1]",
-        "\"use_bdlora\": {\"a\": 1}",       "\"use_qalora\": true",
-        "\"velora_config\": {\"a\": 1}"};
+    static const char *const on[] = {"\"alora_invocation_tokens\": [1]",
+                                     "\"arrow_config\": {\"top_k\": 2}",
+                                     "\"enable_lora\": [true]",
+                                     "\"fan_in_fan_out\": true",
+                                     "\"kasa_config\": {\"beta\": 1}",
+                                     "\"layer_replication\": [[0, 1]]",
+                                     "\"lora_bias\": true",
+                                     "\"megatron_config\": {\"a\": 1}",
+                                     "\"monteclora_config\": {\"num_samples\": 8}",
+                                     "\"target_parameters\": [\"x\"]",
+                                     "\"trainable_token_indices\": [1]",
+                                     "\"use_bdlora\": {\"a\": 1}",
+                                     "\"use_qalora\": true",
+                                     "\"velora_config\": {\"a\": 1}"};
     for (size_t i = 0; i < sizeof on / sizeof *on; i++) refuses(on[i], "it must be empty");
     refuses("\"bias\": \"all\"", "none is possible");
     refuses("\"task_type\": \"SEQ_CLS\"", "CAUSAL_LM is possible");
