@@ -69,18 +69,27 @@ static ls_status check_experts(const ls_config *c, const char *where, ls_error *
                    (long long)c->model.experts);
 }
 
+/* Does V divide each batch, with train.micro_batch samples or more for each part? */
+static bool fits_batches(const ls_config *c, int64_t V) {
+    if (c->train.micro_batch > c->train.batch / V && V > 1) return false;
+    for (int i = 0; i < c->train.nphases; i++)
+        if (c->train.phases[i].batch % V != 0) return false;
+    return c->train.batch % V == 0;
+}
+
 static ls_status check_batch(const ls_config *c, int64_t B, const char *where, ls_error *e) {
-    int64_t V = c->train.virtual_workers, below = B / V * V;
+    int64_t V = c->train.virtual_workers, below = B / V * V, fewer = V;
     char nearby[64];
     if (B % V == 0) return LS_OK;
+    while (!fits_batches(c, fewer)) fewer--;
     if (below)
         snprintf(nearby, sizeof nearby, "%lld or %lld", (long long)below, (long long)(below + V));
     else
         snprintf(nearby, sizeof nearby, "%lld", (long long)V);
     return ls_fail(e, LS_EINVAL,
                    "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of %s "
-                   "works",
-                   where, (long long)V, (long long)B, nearby);
+                   "works, or train.virtual_workers %lld",
+                   where, (long long)V, (long long)B, nearby, (long long)fewer);
 }
 
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
@@ -243,14 +252,6 @@ static void lower_min_lr(ls_config *c) {
     if (c->optim.min_lr <= c->optim.lr || ls_config_is_written(c, "optim.min_lr")) return;
     snprintf(tenth, sizeof tenth, "%.6g", c->optim.lr / 10);
     c->optim.min_lr = strtod(tenth, NULL);
-}
-
-/* Does V divide each batch, with train.micro_batch samples or more for each part? */
-static bool fits_batches(const ls_config *c, int64_t V) {
-    if (c->train.micro_batch > c->train.batch / V && V > 1) return false;
-    for (int i = 0; i < c->train.nphases; i++)
-        if (c->train.phases[i].batch % V != 0) return false;
-    return c->train.batch % V == 0;
 }
 
 static void fit_virtual_workers(ls_config *c) {

@@ -65,7 +65,9 @@ static void test_refused(void **state) {
         {"[[0, 0]]", "0 is out of range; expected 1 to 1048576"},
         {"[[5, 64]]", "begins at step 0, not 5"},
         {"[[0, 64], [9, 128], [9, 256]]", "step 9 follows step 9; list them in order"},
-        {"[[0, 64], [9, 12]]", "virtual_workers 8 does not divide train.batch 12; a batch of 8 or"},
+        {"[[0, 64], [9, 12]]",
+         "virtual_workers 8 does not divide train.batch 12; a batch of 8 or 16 works, or "
+         "train.virtual_workers 4"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ls_config c;
