@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/file.h"
 #include "base/utf8.h"
 
 /* Where there are too many open files, also says which limit that is. */
@@ -21,20 +22,39 @@ static void name_limit(char *msg, size_t size) {
     if (length + n < size) memcpy(msg + length, hint, n + 1);
 }
 
+/* A path in a message is the one that it will have, not the temporary one where it is written:
+ * DIR/.lockstep-0123abcd-NAME (base/file.h) and DIR/.lockstep-0123abcd-NAME/NAME (base/fresh.h)
+ * become DIR/NAME. */
+static void name_final(char *msg) {
+    for (char *at = msg; (at = strstr(at, LS_FILE_FRESH));) {
+        size_t digits = strlen(LS_FILE_FRESH), skip = digits + LS_FILE_FRESH_DIGITS + 1;
+        if (strspn(at + digits, "0123456789abcdef") != LS_FILE_FRESH_DIGITS ||
+            at[skip - 1] != '-') {
+            at += digits;
+            continue;
+        }
+        char *name = at + skip, *slash = strchr(name, '/');
+        if (slash && strncmp(slash + 1, name, (size_t)(slash - name)) == 0) name = slash + 1;
+        memmove(at, name, strlen(name) + 1);
+    }
+}
+
 ls_status ls_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
                      ...) {
     if (!e) return code;
     e->code = code;
     e->file = file;
     e->line = line;
-    char raw[sizeof e->msg];
+    char raw[2 * sizeof e->msg]; /* a temporary path is longer than what becomes of it */
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
     size_t length = n < 0 ? 0 : (size_t)n;
     if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
-    ls_escape(LS_ESCAPE_LINE, raw, length, e->msg, sizeof e->msg);
+    raw[length] = 0;
+    name_final(raw);
+    ls_escape(LS_ESCAPE_LINE, raw, strlen(raw), e->msg, sizeof e->msg);
     name_limit(e->msg, sizeof e->msg);
     return code;
 }

@@ -215,16 +215,26 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
                    "%s: exists; another program has made it meanwhile: give another name", to);
 }
 
-enum { MOST_NAME = 200, DIGITS = 8 }; /* MOST_NAME: bytes of the name in a temporary name */
+enum { MOST_NAME = 200, DIGITS = LS_FILE_FRESH_DIGITS }; /* MOST_NAME: bytes of the name */
 
-ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *e) {
+static char *fresh_name(const char *path, uint32_t number) {
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash - path) + 1 : 0; /* the directory's part of the path */
+    return ls_format("%.*s" LS_FILE_FRESH "%0*x-%.*s", n, path, DIGITS, number, MOST_NAME,
+                     path + n);
+}
+
+char *ls_file_only_fresh_name(const char *path) {
+    char *fresh = fresh_name(path, 0);
+    unlink(fresh);
+    return fresh;
+}
+
+ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *e) {
     uint32_t number;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
-    *fresh_p =
-        ls_format("%.*s" LS_FILE_FRESH "%0*x-%.*s", n, path, DIGITS, number, MOST_NAME, path + n);
+    *fresh_p = fresh_name(path, number);
     return LS_OK;
 }
 

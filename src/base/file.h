@@ -58,11 +58,17 @@ typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbyt
  * one; ls_file_remove_left() removes those of a directory that have not been written for a
  * minute. */
 #define LS_FILE_FRESH ".lockstep-"
+enum {
+    LS_FILE_FRESH_DIGITS = 8
+}; /* hexadecimal; then a '-' and the name. ls_fail() leaves them out */
 void ls_file_remove_left(const char *dir);
 /* Removes the incomplete files of one file that is to be at `path`. */
 void ls_file_remove_left_of(const char *path);
 /* The name of an incomplete file beside `path`: free() it. It may exist. */
 ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *);
+/* The same for a file that one process writes at a time: an incomplete one that a killed process
+ * left is removed. free() it. */
+char *ls_file_only_fresh_name(const char *path);
 /* Is it one of a file that is to be called `name`? Both without their directory. */
 bool ls_file_is_fresh_name(const char *fresh, const char *name);
 

@@ -416,8 +416,7 @@ ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
 }
 
 static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {
-    char *fresh = ls_format("%s.new", path);
-    unlink(fresh); /* left by a killed program */
+    char *fresh = ls_file_only_fresh_name(path);
     ls_status s = ls_tokens_save(&c->tokens, fresh, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);

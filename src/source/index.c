@@ -340,9 +340,8 @@ static void put_files(const ls_index *x, ls_buf *b) {
 
 /* Without waiting for the disk: one that a crash leaves damaged is made again. */
 static ls_status replace(const char *path, const ls_buf *b, ls_error *e) {
-    char *fresh = ls_format("%s.new", path);
+    char *fresh = ls_file_only_fresh_name(path);
     ls_file f = {.fd = -1};
-    unlink(fresh); /* left by a program that was killed */
     ls_status s = ls_file_create(fresh, &f, e);
     if (s == LS_OK) {
         s = ls_file_put(&f, b->data, b->len, e);

@@ -157,9 +157,8 @@ static ls_status end_copy(target *t, ls_hash hash, ls_error *e) {
 
 /* Called by one process at a time. */
 static ls_status make_copy(const char *copy, target *t, ls_error *e) {
-    char *part = ls_format("%s.new", copy);
+    char *part = ls_file_only_fresh_name(copy);
     ls_hash hash = {0};
-    unlink(part); /* from a process that was ended */
     t->file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     ls_status s = LS_OK;
     if (t->file < 0) s = ls_fail(e, LS_EIO, "%s: can't be written: %s", part, strerror(errno));

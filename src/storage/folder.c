@@ -618,14 +618,12 @@ ls_status ls_folder_begin_training(ls_folder *f, bool *old_p, ls_error *e) {
 
 void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
 
-/* Removes the files that this run made, and partly written copies (NAME.new) that a killed process
- * left. */
+/* Removes the files that this run made, and partly written copies that a killed process left. */
 static void remove_files(const ls_folder *f) {
     for (int i = 0; i < NFILES; i++) {
         if (!(f->notes->made & 1u << i)) continue;
-        char *path = in_run(&f->run, names[i]), *half = ls_format("%s.new", path);
+        char *path = in_run(&f->run, names[i]), *half = ls_file_only_fresh_name(path);
         unlink(path);
-        unlink(half);
         free(path);
         free(half);
     }

@@ -127,14 +127,13 @@ bool ls_frozen_file_is_saved(const char *run, const ls_model *m) {
 
 ls_status ls_frozen_file_save(const char *run, const ls_model *m, const ls_frozen_value *values,
                               ls_error *e) {
-    char *path = path_in(run), *fresh = ls_format("%s.new", path);
+    char *path = path_in(run), *fresh = ls_file_only_fresh_name(path);
     ls_tensor *list = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams);
     size_t n = 0;
     for (int wide = 1; wide >= 0; wide--) /* f32 first, which has to be aligned to 4 bytes */
         for (int i = 0; i < m->nparams; i++)
             if (m->params[i].frozen && (values[i].type == LS_BLOCK_F32) == wide)
                 list[n++] = ls_state_frozen_tensor(&m->params[i], values[i]);
-    unlink(fresh); /* left by a killed program */
     ls_status s = ls_safetensors_write(fresh, list, n, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     if (s == LS_OK) s = ls_file_sync_dir(run, e);
@@ -221,12 +220,11 @@ static bool has_hash(const char *path, ls_hash want) {
 /* Puts a copy, if it has this hash, into the place of `to`. */
 static ls_status copy(const char *from, const char *to, ls_hash want, ls_error *e) {
     enum { PIECE = 256 << 10 };
-    char *fresh = ls_format("%s.new", to), *piece = ls_alloc(PIECE);
+    char *fresh = ls_file_only_fresh_name(to), *piece = ls_alloc(PIECE);
     ls_file f = {.fd = -1};
     ssize_t n = 0;
     int fd = open(from, O_RDONLY | O_CLOEXEC);
     ls_hasher *hasher = ls_hasher_new();
-    unlink(fresh); /* left by a killed program */
     ls_status s = fd >= 0 ? ls_file_create(fresh, &f, e) : LS_EIO;
     while (s == LS_OK && ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR))) {
         if (n < 0) continue;
@@ -254,8 +252,7 @@ static bool is_linked(const char *a, const char *b) {
 
 /* Puts a link to a good file, or a copy, into the place of a checkpoint's. */
 static ls_status replace(const char *good, const char *path, ls_hash want, ls_error *e) {
-    char *fresh = ls_format("%s.new", path);
-    unlink(fresh);
+    char *fresh = ls_file_only_fresh_name(path);
     ls_status s =
         link(good, fresh) == 0 ? ls_file_rename(fresh, path, e) : copy(good, path, want, e);
     free(fresh);
@@ -394,8 +391,7 @@ void ls_frozen_file_repair(const char *run, const ls_model *m, const ls_config *
         if (!good && !has_hash(own, want) && make_again(run, m, c, want, &e) != LS_OK)
             ls_log("%s", e.msg);
         if (!good && has_hash(own, want)) {
-            char *fresh = ls_format("%s/" LS_FILE_FRESH "good", run);
-            unlink(fresh);
+            char *fresh = ls_file_only_fresh_name(own);
             if (copy(own, fresh, want, &e) == LS_OK)
                 replace_damaged(run, fresh, want);
             else

@@ -35,6 +35,27 @@ static void put(const ls_fresh *f, const char *name) {
     free(path);
 }
 
+/* Messages name what a user asked for, not where it is written until it is complete. */
+static void test_names(void **state) {
+    (void)state;
+    ls_fresh f;
+    ls_error e = {0};
+    char *dir = in_folder("model"), *inner = NULL,
+         *want = in_folder("model/weights: can't be created");
+    char *other = ls_file_only_fresh_name(dir), *left = in_folder(".lockstep-notes");
+    assert_ls_ok(ls_fresh_begin(dir, LS_FRESH_DIRECTORY, &f, &e), e);
+    put(&f, "weights");
+    inner = ls_format("%s/weights", f.at);
+    assert_int_equal(ls_file_write(inner, "new", 3, &e), LS_EIO);
+    assert_ptr_equal(strstr(e.msg, want), e.msg);
+    ls_fresh_discard(&f);
+    ls_fail(&e, LS_EIO, "%s and %s: %s", other, left, strrchr(other, '/') + 1);
+    char *both = ls_format("%s and %s: model", dir, left);
+    assert_string_equal(e.msg, both);
+    char *parts[] = {dir, inner, want, other, left, both};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
+}
+
 static void test_whole(void **state) {
     (void)state;
     ls_fresh f;
@@ -161,6 +182,7 @@ static void test_signals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_names, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_whole, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_given_up, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_left, make_folder, remove_folder),
