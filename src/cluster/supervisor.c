@@ -16,6 +16,7 @@
 #include "cluster/links.h"
 #include "cluster/reach.h"
 #include "net/address.h"
+#include "net/launch/stop.h"
 
 /* A host that sends nothing for this many heartbeats is lost; fewer, and it may only be busy. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };
@@ -40,7 +41,8 @@ typedef struct host {
     uint64_t number;  /* the id as a number */
     char listen[256]; /* the address at which its workers listen; "": none was given */
     char any[16];     /* this host is reached at several addresses: its workers listen at all */
-    int interrupts;
+    bool is_interrupted;
+    int64_t first_ns;         /* of ls_stop_again() */
     int64_t stop_ns;          /* when the run was asked to stop */
     bool leaves;              /* this host does not lead, and was asked to leave */
     bool has_ended;           /* the crew has ended; views.h does not know it yet */
@@ -337,14 +339,16 @@ static void fail_interrupted(host *h, bool leads) {
     fail(h, &e);
 }
 
-/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
- * one request. */
+/* Signals that belong to the first one change nothing, also when the workers have ended already. */
 static void on_signal(host *h, int number) {
     ls_error e = {0};
-    h->interrupts += number != SIGHUP;
+    bool ends = ls_stop_again(number, &h->first_ns), more = h->is_interrupted;
+    h->is_interrupted = true;
     bool leads = ls_views_leads(h->views), runs = ls_crew_runs(&h->crew);
-    if (h->interrupts > 1) {
+    if (ends) {
         fail_interrupted(h, leads);
+    } else if (more) {
+        return;
     } else if (leads && (runs || ls_views_size(h->views))) {
         h->stop_ns = ls_clock_ns();
         h->s->stop = true;

@@ -23,16 +23,17 @@
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t is_interrupted, interrupts; /* interrupts: SIGHUP is not counted */
-static atomic_llong interrupted_ns;                      /* when the first signal came */
-static volatile sig_atomic_t second_ends;                /* the second signal ends the process */
+static volatile sig_atomic_t is_interrupted;
+static int64_t first_ns;                  /* of ls_stop_again() */
+static atomic_llong interrupted_ns;       /* when the first signal came */
+static volatile sig_atomic_t second_ends; /* the second signal ends the process */
 
 static void on_interrupt(int number) {
     static const char text[] = "lockstep: interrupted twice: ended at once; the steps after the "
                                "newest checkpoint are lost, and --resume continues from it\n";
     if (!is_interrupted) atomic_store(&interrupted_ns, ls_clock_ns());
     is_interrupted = 1;
-    if (number == SIGHUP || interrupts++ == 0 || !second_ends) return;
+    if (!ls_stop_again(number, &first_ns) || !second_ends) return;
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     ssize_t ignored = poll(&p, 1, 0) > 0 ? write(STDERR_FILENO, text, sizeof text - 1) : 0;
     (void)ignored;
@@ -44,7 +45,8 @@ enum { NSIGNALS = sizeof stop_signals / sizeof *stop_signals };
 
 static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNALS]) {
     struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    is_interrupted = interrupts = 0;
+    is_interrupted = 0;
+    first_ns = 0;
     second_ends = end_at_second;
     for (int i = 0; i < NSIGNALS; i++) {
         sigaction(stop_signals[i], NULL, &before[i]);

@@ -242,7 +242,9 @@ static ls_status make_all(grammar_maker *m, const ls_expression *const *rules, l
     LS_TRY(find_depths(g, e));
     remove_dead(g);
     if (g->nodes[g->rules[0].start].depth > LS_GRAMMAR_DEPTH)
-        return ls_fail(e, LS_EINVAL, "no text is allowed by it");
+        return ls_fail(e, LS_EINVAL,
+                       "no text is allowed by it, or only one that is nested more than %d deep",
+                       LS_GRAMMAR_DEPTH);
     return LS_OK;
 }
 

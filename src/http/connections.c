@@ -23,7 +23,7 @@ void ls_connections_remove(ls_connections *x, ls_connection *c) {
 }
 
 void ls_connections_waits(ls_connections *x, ls_connection *c) {
-    c->asks = c->complete = c->answered = false;
+    c->asks = c->uploads = c->complete = c->answered = false;
     c->since = ++x->now;
 }
 
@@ -43,15 +43,21 @@ void ls_connections_end_gone(ls_connections *x) {
             shutdown(x->polls[i].fd, SHUT_RDWR);
 }
 
+/* Is a closed before b? Those that have sent no header are, before those whose body is late. */
+static bool goes_before(const ls_connection *a, const ls_connection *b) {
+    return a->asks != b->asks ? !a->asks : a->since < b->since;
+}
+
 static bool may_end(const ls_connection *c) {
-    return !c->asks && !c->answered && !c->ended && has_read_all(c->fd);
+    bool waits = !c->asks || (c->uploads && !c->complete);
+    return waits && !c->answered && !c->ended && has_read_all(c->fd);
 }
 
 void ls_connections_end_oldest(ls_connections *x, int n) {
     for (int i = 0; i < n; i++) {
         ls_connection *oldest = NULL;
         for (size_t k = 0; k < x->n; k++)
-            if (may_end(x->list[k]) && (!oldest || x->list[k]->since < oldest->since))
+            if (may_end(x->list[k]) && (!oldest || goes_before(x->list[k], oldest)))
                 oldest = x->list[k];
         if (!oldest) return;
         oldest->ended = true;

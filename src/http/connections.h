@@ -15,6 +15,7 @@
 typedef struct ls_connection {
     int fd;
     bool asks;      /* the header of a request has come, whose answer is not yet complete */
+    bool uploads;   /* that request has a body, which is read before it is answered */
     bool complete;  /* all of that request has come */
     bool answered;  /* there is an answer, which is being sent */
     bool ended;     /* it has been shut down */
@@ -36,8 +37,8 @@ void ls_connections_waits(ls_connections *, ls_connection *);
 /* Shuts the connections down whose clients send no more, where nothing is left to be read and no
  * request is complete: the library then closes them. */
 void ls_connections_end_gone(ls_connections *);
-/* Shuts down the n connections that have waited longest for the header of a request, so that others
- * find room. */
+/* Shuts down the n connections that have waited longest for the header of a request, then for the
+ * rest of its body, so that others find room. */
 void ls_connections_end_oldest(ls_connections *, int n);
 void ls_connections_free(ls_connections *);
 

@@ -200,6 +200,11 @@ static void set_asks(const ls_http *h, struct MHD_Connection *c) {
     if (x) x->asks = true;
 }
 
+static void set_uploads(const ls_http *h, struct MHD_Connection *c) {
+    ls_connection *x = connection_of(h, c);
+    if (x) x->uploads = true;
+}
+
 /* All of the request has come. */
 static void set_complete(const ls_http *h, struct MHD_Connection *c) {
     ls_connection *x = connection_of(h, c);
@@ -375,6 +380,7 @@ static void read_head(const ls_http *h, const ls_http_request *r, const char *me
     const char *length = ls_http_header(r, "Content-Length");
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     u->how = (delivery){.posted = posts, .head = reads && *method == 'H'};
+    if (posts) set_uploads(h, r->connection);
     if (reads && h->o.open_path && strcmp(r->path, h->o.open_path) == 0) return;
     if (!host_is_ours(h, r)) {
         u->refused = MHD_HTTP_FORBIDDEN;

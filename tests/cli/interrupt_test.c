@@ -138,7 +138,7 @@ static bool has_ended(const program *p) {
 static void interrupt_twice(const program *p) {
     kill(p->pid, SIGINT);
     for (int i = 0; i < 6 && !has_ended(p); i++) {
-        sleep_ms(300);
+        sleep_ms(600);
         kill(p->pid, SIGINT);
         for (int k = 0; k < 500 && !has_ended(p); k++) sleep_ms(10);
     }
@@ -169,6 +169,28 @@ static void test_second_interrupt(void **state) {
     assert_non_null(strstr(lost, again));
     free(output);
     expect("ckpt verify @/twice", 0, "good: step");
+}
+
+/* Terminals, wrappers and batch systems send several signals together: they mean one stop. */
+static void test_several_at_once(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"", " --set parallel.transport=thread"};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+    for (int i = 0; i < 2; i++) {
+        char line[256], name[16], *output = NULL;
+        snprintf(name, sizeof name, "several%d", i);
+        snprintf(line, sizeof line, START, 2, name, 1000000);
+        strcat(line, kinds[i]);
+        program p = program_start(line, 0);
+        wait_for_step(name, 1);
+        kill(p.pid, SIGSTOP); /* it gets all of them in one moment, on a busy machine too */
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) kill(p.pid, numbers[k]);
+        kill(p.pid, SIGCONT);
+        assert_int_equal(program_end(&p, &output), 75);
+        assert_non_null(strstr(output, "stopped after step "));
+        assert_null(strstr(output, "interrupted twice"));
+        free(output);
+    }
 }
 
 /* Before the first checkpoint all steps are lost, and the same command begins again. (An interrupt
@@ -273,6 +295,7 @@ int main(void) {
         cmocka_unit_test(test_killed_supervisor),
         cmocka_unit_test(test_begin_again),
         cmocka_unit_test(test_at_start),
+        cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_second_interrupt),
         cmocka_unit_test(test_second_interrupt_early),
         cmocka_unit_test(test_in_use),

@@ -433,14 +433,13 @@ static void test_many_streams(void **state) {
     for (int i = 0; i <= N; i++) close(fds[i]);
 }
 
-/* More clients stay connected than there is room for, half of them with a part of a request, before
- * one asks, which is answered long before the others' time is up. One whose answer is pending
- * stays. */
-static void test_crowd(void **state) {
+/* More clients stay connected than there is room for, some with a part of a header or of a body,
+ * before one asks, which is answered long before the others' time is up. One whose answer is
+ * pending stays. */
+static void crowd(bool bodies) {
     enum { N = LS_HTTP_CONNECTIONS + 40, FILES = 3 * N };
     static int fds[N];
     struct rlimit r;
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
     if (r.rlim_cur < FILES) r.rlim_cur = r.rlim_max;
     if (r.rlim_cur < FILES || setrlimit(RLIMIT_NOFILE, &r) != 0)
@@ -452,7 +451,10 @@ static void test_crowd(void **state) {
     while (!nwanted) ls_http_run(h, 1);
     for (int i = 0; i < N; i++) {
         fds[i] = client_open(h);
-        if (i % 2) client_send(fds[i], "GET / HTTP/1.1\r\nHo");
+        if (i % 2 || bodies)
+            client_send(fds[i], bodies ? "POST / HTTP/1.1\r\nHost: localhost\r\n"
+                                         "Content-Length: 9\r\n\r\nhi"
+                                       : "GET / HTTP/1.1\r\nHo");
         ls_http_run(h, 0);
     }
     assert_int_equal(get(h, "/a", ""), 200);
@@ -466,6 +468,12 @@ static void test_crowd(void **state) {
     ls_http_close(h);
     for (int i = 0; i < N; i++) close(fds[i]);
     close(first);
+}
+
+static void test_crowd(void **state) {
+    (void)state;
+    crowd(false);
+    crowd(true);
 }
 
 /* xorshift64* */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/launch/launch.h"
+#include "net/launch/stop.h"
 
 /* GRACE_NS: after a failure the other workers have this long to end by themselves, then again to
  * react to SIGTERM. LOOK_NS: how often that is checked. */
@@ -17,12 +18,14 @@ static const int64_t GRACE_NS = 500 * 1000 * 1000, LOOK_NS = 100 * 1000 * 1000;
 typedef struct run {
     const ls_launch_options *o;
     ls_launch *l;
-    int interrupts, code;
-    int64_t end_at; /* when the rest get SIGTERM, then SIGKILL; 0: never */
-    bool asked;     /* SIGTERM was sent */
-    bool stopped;   /* this process was asked to stop */
-    bool killed;    /* the worker that failed first was killed */
-    ls_error error; /* its error */
+    int code;
+    int64_t first_ns; /* of ls_stop_again() */
+    int64_t end_at;   /* when the rest get SIGTERM, then SIGKILL; 0: never */
+    bool asked;       /* SIGTERM was sent */
+    bool stopped;     /* this process was asked to stop */
+    bool ends;        /* and asked again */
+    bool killed;      /* the worker that failed first was killed */
+    ls_error error;   /* its error */
 } run;
 
 static void note_end(run *r, int rank, int how) {
@@ -49,19 +52,17 @@ static void end_rest(run *r) {
     r->end_at = ls_clock_ns() + GRACE_NS;
 }
 
-/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
- * one request. */
 static void on_signal(run *r, int number) {
     r->stopped = true;
-    r->interrupts += number != SIGHUP;
-    ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
+    r->ends = ls_stop_again(number, &r->first_ns) || r->ends;
+    ls_launch_signal_all(r->l, r->ends ? SIGKILL : number);
 }
 
 /* A worker that only reports the loss of another knows less than this process, which saw it die. */
 static void find_cause(const run *r, ls_error *e) {
     const ls_board *b = r->o->board;
     *e = r->error;
-    if (r->interrupts > 1) {
+    if (r->ends) {
         ls_fail(e, LS_EABORT, "interrupted twice: all workers were ended at once");
     } else if (b && !ls_board_failed(b, e) && !r->killed) {
         ls_board_lost(b, e);

@@ -3,10 +3,10 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "net/launch/child.h"
 
 enum { STOPPED = 75 }; /* the exit code: start it again */
@@ -15,6 +15,16 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { NSIGNALS = sizeof numbers / sizeof *numbers };
 
 static volatile sig_atomic_t recorded, records; /* recorded: a signal's number; 0: none */
+static int64_t recorded_ns;                     /* of ls_stop_again() */
+
+enum { AGAIN_NS = 500 * 1000 * 1000 };
+
+bool ls_stop_again(int number, int64_t *first_ns) {
+    int64_t now = ls_clock_ns();
+    if (number == SIGHUP) return false;
+    if (!*first_ns) *first_ns = now;
+    return now - *first_ns >= AGAIN_NS;
+}
 
 /* From a signal handler; a terminal that does not take it must not hold up the end. */
 static _Noreturn void end_at_once(const char *text, size_t nbytes, int code) {
@@ -24,13 +34,13 @@ static _Noreturn void end_at_once(const char *text, size_t nbytes, int code) {
     _exit(code);
 }
 
-/* A terminal that is closed may send SIGHUP twice: it counts as one request. */
 static void on_stop(int number) {
     static const char early[] = "lockstep: interrupted before the first step; nothing was written: "
                                 "the same command begins again\n";
     static const char twice[] = "lockstep: interrupted twice: ended at once\n";
     if (!records) end_at_once(early, sizeof early - 1, STOPPED);
-    if (recorded && number != SIGHUP) end_at_once(twice, sizeof twice - 1, 1);
+    if (!recorded) recorded_ns = 0;
+    if (ls_stop_again(number, &recorded_ns)) end_at_once(twice, sizeof twice - 1, 1);
     recorded = number;
 }
 
