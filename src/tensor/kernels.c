@@ -4,6 +4,7 @@
 #ifdef LS_HAVE_AVX2
 #include <cpuid.h>
 #endif
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,24 +31,55 @@ static bool has_avx512(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
 }
 
+/* ---- units that are checked before they are used ---- */
+
+typedef enum unit { ABSENT, FORBIDDEN, WRONG, RUNS } unit;
+
+/* A number of few digits, which may be any bf16's. */
+static float number(uint32_t i) { return (float)((int)(i * 2654435761u >> 24) - 128) / 64; }
+
+/* Does a tile have the sums that the portable kernels compute? */
+static bool sums_bf16_well(const ls_kernels *k) {
+    enum { ROWS = 32, COLUMNS = 48, DEPTH = 2 * LS_SUM_BLOCK + 5, WORDS = 3 * LS_SUM_BLOCK };
+    static float a[ROWS * DEPTH], b[DEPTH * COLUMNS], start[COLUMNS] = {0.5f};
+    static float packed_a[ROWS * WORDS], packed_b[COLUMNS * WORDS];
+    static float got[ROWS * COLUMNS], want[ROWS * COLUMNS];
+    const int rows = k->bf16_m, columns = k->bf16_n;
+    assert(rows <= ROWS && columns <= COLUMNS);
+    for (int i = 0; i < ROWS * DEPTH; i++) a[i] = number((uint32_t)i);
+    for (int i = 0; i < DEPTH * COLUMNS; i++) b[i] = number((uint32_t)i + 9999) * 0x1p-9f;
+    const ls_kernels *both[] = {&ls_kernels_portable, k};
+    float *c[] = {want, got};
+    for (int i = 0; i < 2; i++) {
+        const ls_kernels *one = both[i];
+        int64_t strip = one->bf16_words(DEPTH);
+        one->pack_a_bf16(rows, DEPTH, &(ls_gemm_lines){a, false, DEPTH, 1}, packed_a);
+        one->pack_b_bf16(DEPTH, columns, &(ls_gemm_lines){b, false, 1, columns}, packed_b);
+        for (int j = 0; j < columns; j += one->bf16_n)
+            one->bf16_tiles(rows / one->bf16_m, DEPTH, packed_a, packed_b + j * strip, start + j,
+                            c[i] + j, columns);
+    }
+    return memcmp(got, want, sizeof got) == 0;
+}
+
 /* ---- pairs of bf16 ---- */
 
 void use_pairs_avx512(ls_kernels *);
 
 static ls_kernels pairs; /* those of AVX-512, but for products in bf16 */
-static bool pairs_run;
+static unit of_pairs;
 
 static void find_pairs(void) {
     if (!has_avx512() || !__builtin_cpu_supports("avx512bf16")) return;
     pairs = ls_kernels_avx512;
     use_pairs_avx512(&pairs);
-    pairs_run = true;
+    of_pairs = sums_bf16_well(&pairs) ? RUNS : WRONG;
 }
 
 static bool has_pairs(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_pairs);
-    return pairs_run;
+    return of_pairs == RUNS;
 }
 /* VDPBF16PS does two multiply-adds. AMD's processors begin one as often as a multiply-add of f32,
  * Intel's half as often (measured on Zen 4 and on Emerald Rapids: 91 against 178 GFLOP/s a core);
@@ -71,31 +103,6 @@ static bool has_unit(void) {
 /* The system saves a process's tiles if it asks: an old kernel, or a sandbox, may refuse. */
 static bool is_permitted(void) { return syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA) == 0; }
 
-/* A number of few digits, which may be any bf16's. */
-static float number(uint32_t i) { return (float)((int)(i * 2654435761u >> 24) - 128) / 64; }
-
-/* Does the unit compute the sums that the portable kernels do? */
-static bool sums_bf16_well(const ls_kernels *k) {
-    enum { SIDE = 32, DEPTH = 2 * LS_SUM_BLOCK + 5 };
-    static float a[SIDE * DEPTH], b[DEPTH * SIDE], packed_a[SIDE * 96], packed_b[SIDE * 96];
-    static float got[SIDE * SIDE], want[SIDE * SIDE];
-    for (int i = 0; i < SIDE * DEPTH; i++)
-        a[i] = number((uint32_t)i), b[i] = number((uint32_t)i + 9999) * 0x1p-9f;
-    const ls_kernels *both[] = {&ls_kernels_portable, k};
-    float *c[] = {want, got};
-    const float start[SIDE] = {0.5f};
-    for (int i = 0; i < 2; i++) {
-        const ls_kernels *one = both[i];
-        int64_t strip = one->bf16_words(DEPTH);
-        one->pack_a_bf16(SIDE, DEPTH, &(ls_gemm_lines){a, false, DEPTH, 1}, packed_a);
-        one->pack_b_bf16(DEPTH, SIDE, &(ls_gemm_lines){b, false, 1, SIDE}, packed_b);
-        for (int j = 0; j < SIDE; j += one->bf16_n)
-            one->bf16_tiles(SIDE / one->bf16_m, DEPTH, packed_a, packed_b + j * strip, start + j,
-                            c[i] + j, SIDE);
-    }
-    return memcmp(got, want, sizeof got) == 0;
-}
-
 static bool sums_int8_well(const ls_kernels *k) {
     enum { R = 21, V = 16, C = 2 * LS_INT8_GROUP, NBYTES = LS_INT8_GROUP + 2 };
     static uint8_t w[V * C / LS_INT8_GROUP * NBYTES];
@@ -115,22 +122,22 @@ static bool sums_int8_well(const ls_kernels *k) {
 }
 
 static ls_kernels amx; /* those for pairs, but for products in bf16 and of int8 */
-static enum { ABSENT, FORBIDDEN, WRONG, RUNS } unit;
+static unit of_tiles;
 
 static void find_unit(void) {
     if (!has_unit()) return;
     amx = pairs;
     use_amx_avx512(&amx);
     if (!is_permitted())
-        unit = FORBIDDEN;
+        of_tiles = FORBIDDEN;
     else
-        unit = sums_bf16_well(&amx) && sums_int8_well(&amx) ? RUNS : WRONG;
+        of_tiles = sums_bf16_well(&amx) && sums_int8_well(&amx) ? RUNS : WRONG;
 }
 
 static bool has_amx(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_unit);
-    return unit == RUNS;
+    return of_tiles == RUNS;
 }
 #endif
 #ifdef LS_HAVE_AVX2
@@ -186,12 +193,15 @@ const ls_kernels *ls_kernels_named(const char *name) {
 const char *ls_kernels_unused(void) {
 #ifdef LS_HAVE_AVX512
     has_amx();
-    if (unit == FORBIDDEN)
+    if (of_tiles == FORBIDDEN)
         return "the system does not permit this process the processor's matrix unit (AMX): a "
                "kernel before Linux 5.16, a sandbox, or a small sigaltstack()";
-    if (unit == WRONG)
+    if (of_tiles == WRONG)
         return "the processor's matrix unit (AMX) computes other sums than its description "
                "says";
+    if (of_pairs == WRONG)
+        return "the processor's instruction for pairs of bf16 (AVX512-BF16) computes other sums "
+               "than its description says";
 #endif
     return NULL;
 }
