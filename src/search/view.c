@@ -107,14 +107,15 @@ void ls_search_print_table(const ls_search_view *v, ls_buf *out) {
     ls_search_rank(v->search, order);
     for (int i = 0; i < n; i++) put_trial(v, order[i], best, out);
     free(order);
-    if (nrungs == 1) return; /* all were trained whole */
-    ls_buf_printf(out, "\nrung, steps   trials that came\n");
-    for (int r = 0; r < nrungs; r++)
+    if (nrungs > 1) ls_buf_printf(out, "\nrung, steps   trials that came\n");
+    for (int r = 0; nrungs > 1 && r < nrungs; r++)
         ls_buf_printf(out, "%11lld %18d\n", (long long)ls_search_rung_steps(v->search, r),
                       ls_search_count(v->search, r));
-    int64_t steps = steps_of(v->search);
-    ls_buf_printf(out, "\n%lld steps were trained; %d whole trials have %lld\n", (long long)steps,
-                  n, (long long)(n * v->space->rules.steps));
+    ls_buf_printf(out, "\n%lld steps were trained", (long long)steps_of(v->search));
+    if (nrungs > 1)
+        ls_buf_printf(out, "; %d whole trials have %lld", n,
+                      (long long)(n * v->space->rules.steps));
+    ls_buf_printf(out, "\n");
 }
 
 void ls_search_print_progress(const ls_search_view *v, ls_buf *out) {

@@ -246,7 +246,8 @@ static void test_help_config(void **state) {
     assert_null(strstr(output, "\n  train."));
     free(output);
     expect("help config opt", 2,
-           "help config: there is no group or key 'opt'; the groups are model, data");
+           "help config: there is no group or key 'opt' (did you mean 'optim.optimizer'?); the "
+           "groups are model, data");
     expect("help train optim", 2, "only config has groups, as in 'lockstep help config optim'");
 }
 
