@@ -20,11 +20,10 @@
 
 enum {
     STRIPS = 2,        /* strips of b packed together, for longer contiguous reads */
+    ACROSS_STRIPS = 8, /* the same with a matrix unit, whose panels are deep, across b's rows */
     WEIGHT_STRIPS = 4, /* the same of weights, whose values have fewer bytes */
     FEW_STRIPS = 8,    /* with at most this many strips of b, packing a does not pay */
-    TILES = 8,         /* computed together in bf16 */
     AHEAD_ROWS = 512,  /* with more rows, fetching b from memory is a small part of the time */
-    LINE = 64
 };
 
 typedef struct tile {
@@ -47,17 +46,20 @@ typedef struct column {
     const float *start; /* [tile.n]; NULL: continue from c */
     float *c;
     int64_t ldc;
+    ls_ahead *ahead; /* prefetched meanwhile */
 } column;
 
 /* n tiles of c, one below the other; in f32 n is 1. */
 static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c,
                   int64_t ldc) {
     bool packed = a == x->rest;
-    if (x->bf16)
-        k->bf16_tiles(n, x->depth, a, x->b, x->start, c, ldc);
-    else
-        k->gemm_tile(x->depth, a, packed ? 1 : x->rs, packed ? k->tile_m : x->cs, x->b, x->start, c,
-                     ldc);
+    if (x->bf16) {
+        k->bf16_tiles(&(ls_gemm_tiles){n, x->depth, a, x->b, x->start, c, ldc, x->ahead});
+        return;
+    }
+    ls_ahead_fetch(x->ahead, x->ahead->share, 0);
+    k->gemm_tile(x->depth, a, packed ? 1 : x->rs, packed ? k->tile_m : x->cs, x->b, x->start, c,
+                 ldc);
 }
 
 /* A tile at the edge of c is computed in a full tile in separate memory. */
@@ -78,19 +80,19 @@ typedef struct panel {
     int64_t p, depth, j, n;
 } panel;
 
-/* Memory that will be packed next: `count` segments of `nbytes`, `stride` bytes apart. Each tile
- * prefetches a few lines of it. */
-typedef struct ahead {
-    const char *p;
-    int64_t count, nbytes, stride;
-    int64_t segment, at; /* the next to prefetch */
-    int64_t share;       /* lines for each tile */
-} ahead;
+/* Are panels cut for a matrix unit (cut_of)? */
+static bool is_deep(const ls_kernels *k, const ls_gemm_job *g) {
+    return g->bf16 && k->bf16_deepest;
+}
+
+/* Are the neighbours in b's memory values of a row? */
+static bool is_across(const ls_gemm_job *g) { return !g->w.rows.data && g->b.cs == 1; }
 
 /* Columns of b that are packed together: whole strips. A block of weights is widened as a whole, so
  * the columns are those of a block at least. */
 static int64_t group_of(const ls_kernels *k, const ls_gemm_job *g) {
     int64_t width = tile_of(k, g->bf16).n;
+    if (is_deep(k, g) && is_across(g)) return ACROSS_STRIPS * width;
     if (!g->w.rows.data || g->w.transposed) return STRIPS * width;
     int64_t strips = (ls_block_elements(g->w.rows.type) + width - 1) / width;
     return (strips > WEIGHT_STRIPS ? strips : WEIGHT_STRIPS) * width;
@@ -98,56 +100,47 @@ static int64_t group_of(const ls_kernels *k, const ls_gemm_job *g) {
 
 /* Each row of weights has a part of these columns, or is one of them. None where they are packed
  * from strips, which lie one after the other. */
-static ahead weights_ahead(const ls_gemm_job *g, panel of) {
+static ls_ahead weights_ahead(const ls_gemm_job *g, panel of) {
     const ls_weight_matrix *w = &g->w;
     ls_block_type t = w->rows.type;
     bool across = !w->transposed;
-    if (!across && w->rows.strips) return (ahead){0};
+    if (!across && w->rows.strips) return (ls_ahead){0};
     int64_t elements = ls_block_elements(t);
     int64_t row = across ? of.p : w->first + of.j, col = across ? w->first + of.j : of.p;
     int64_t first = (row * w->width + col) / elements * elements;
     int64_t n = ((across ? of.n : of.depth) + elements - 1) / elements * elements;
-    return (ahead){.p = (const char *)w->rows.data + ls_block_nbytes(t, first),
-                   .count = across ? of.depth : of.n,
-                   .nbytes = (int64_t)ls_block_nbytes(t, n),
-                   .stride = (int64_t)ls_block_nbytes(t, w->width)};
+    return (ls_ahead){.p = (const char *)w->rows.data + ls_block_nbytes(t, first),
+                      .count = across ? of.depth : of.n,
+                      .nbytes = (int64_t)ls_block_nbytes(t, n),
+                      .stride = (int64_t)ls_block_nbytes(t, w->width)};
 }
 
 /* None if b is multiplied with many rows, since fetching it is then cheap beside the products; none
- * for a gradient (a is transposed), whose rows were just used. */
-static ahead matrix_ahead(const ls_gemm_job *g, panel of) {
-    if (g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
+ * for a gradient (a is transposed), whose rows were just used; none across rows of deep panels: so
+ * many lines, as far apart as a row is wide, would not stay in the cache. */
+static ls_ahead matrix_ahead(const ls_kernels *k, const ls_gemm_job *g, panel of) {
+    if (g->M > AHEAD_ROWS || g->a.rs == 1 || (is_deep(k, g) && is_across(g))) return (ls_ahead){0};
     int64_t size = g->b.bf16 ? 2 : 4;
     bool across = g->b.cs == 1;
-    return (ahead){.p = ls_matrix_from(g->b, of.p, of.j).p,
-                   .count = across ? of.depth : of.n,
-                   .nbytes = (across ? of.n : of.depth) * size,
-                   .stride = (across ? g->b.rs : g->b.cs) * size};
+    return (ls_ahead){.p = ls_matrix_from(g->b, of.p, of.j).p,
+                      .count = across ? of.depth : of.n,
+                      .nbytes = (across ? of.n : of.depth) * size,
+                      .stride = (across ? g->b.rs : g->b.cs) * size};
 }
 
 /* The prefetch for these columns of b, while n others are multiplied. */
-static ahead ahead_of(const ls_gemm_job *g, const column *x, panel of, int64_t n) {
-    if (of.n <= 0) return (ahead){0};
-    ahead y = g->w.rows.data ? weights_ahead(g, of) : matrix_ahead(g, of);
+static ls_ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, panel of,
+                         int64_t n) {
+    if (of.n <= 0) return (ls_ahead){0};
+    ls_ahead y = g->w.rows.data ? weights_ahead(g, of) : matrix_ahead(k, g, of);
     int64_t tiles = n / x->tile.n * ((x->m + x->tile.m - 1) / x->tile.m);
-    y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
+    y.share = y.count * (y.nbytes / LS_AHEAD_LINE + 1) / tiles + 1;
     return y;
 }
 
-static void fetch_ahead(ahead *x, int64_t tiles) {
-    for (int64_t i = 0; i < x->share * tiles && x->segment < x->count; i++) {
-        __builtin_prefetch(x->p + x->segment * x->stride + x->at);
-        x->at += LINE;
-        if (x->at < x->nbytes + LINE) continue;
-        x->at = 0;
-        x->segment++;
-    }
-}
-
 /* Rows i to x->m: a tile at the edge, or some whole ones. Returns the number of rows. */
-static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead *next) {
-    int64_t n = ls_min(x->bf16 ? TILES : 1, (x->m - i) / x->tile.m);
-    if (next->count) fetch_ahead(next, n ? n : 1);
+static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i) {
+    int64_t n = ls_min(x->bf16 ? x->m : 1, (x->m - i) / x->tile.m);
     if (n && x->n == x->tile.n) {
         tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
         return n * x->tile.m;
@@ -157,8 +150,8 @@ static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead 
     return m;
 }
 
-static void run_column(const ls_kernels *k, const column *x, ahead *next) {
-    for (int64_t i = 0; i < x->m; i += run_tiles(k, x, i, next)) continue;
+static void run_column(const ls_kernels *k, const column *x) {
+    for (int64_t i = 0; i < x->m; i += run_tiles(k, x, i)) continue;
 }
 
 /* c gets the values that its chains start from. */
@@ -190,13 +183,14 @@ void ls_gemm_pack(const ls_kernels *k, bool bf16, int64_t K, int64_t N, ls_matri
 
 /* The rows [i, i + m) of a panel of a: packed, or, if only few strips of b use them, in place
  * except for the rows that do not fill a tile. */
-static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int64_t p,
-                      int64_t depth, float *packed) {
-    ls_matrix a = ls_matrix_from(g->a, i, p);
+static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int64_t m, panel of,
+                      float *packed) {
+    const int64_t depth = of.depth;
+    ls_matrix a = ls_matrix_from(g->a, i, of.p);
     int64_t words = words_of(k, g->bf16, depth);
     column x = {.bf16 = g->bf16,
                 .tile = tile_of(k, g->bf16),
-                .m = ls_min(LS_GEMM_MC, g->M - i),
+                .m = ls_min(m, g->M - i),
                 .depth = depth,
                 .ldc = g->ldc};
     int64_t full = x.m / x.tile.m * x.tile.m;
@@ -287,21 +281,51 @@ static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, flo
                          out + s * words_of(k, g->bf16, of.depth));
 }
 
+/* The largest of `parts` parts of n, in whole units. */
+static int64_t units_of(int64_t n, int64_t unit, int64_t parts) {
+    return ((n + unit - 1) / unit + parts - 1) / parts * unit;
+}
+
+/* What is packed at a time: rows of a, columns of b, and values of k. */
+typedef struct cut {
+    int64_t rows, columns, depth;
+} cut;
+
+/* With a matrix unit c, in f32, is the largest part of what moves between memory and the caches, so
+ * panels are deep: parts of k of about the same depth, and the rows of a that fill A_WORDS. */
+static cut cut_of(const ls_kernels *k, const ls_gemm_job *g) {
+    enum { A_WORDS = 1 << 18 }; /* 1 MB */
+    int64_t in_word = g->bf16 ? k->bf16_depth : 1;
+    if (!is_deep(k, g))
+        return (cut){LS_GEMM_MC, LS_GEMM_NC,
+                     in_word * (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC)};
+    int64_t most = is_across(g) ? k->bf16_deepest / 2 : k->bf16_deepest;
+    int64_t parts = (g->K + most - 1) / most, group = group_of(k, g);
+    int64_t depth = units_of(g->K, LS_SUM_BLOCK, ls_max(parts, 1));
+    int64_t words = ls_max(words_of(k, true, depth), 1);
+    int64_t at_once = A_WORDS / words / k->bf16_m * k->bf16_m;
+    int64_t rows = units_of(g->M, k->bf16_m, ls_max((g->M + at_once - 1) / at_once, 1));
+    int64_t columns = (LS_GEMM_WORK / words - rows) / group * group;
+    return (cut){rows, g->M <= rows ? g->N : columns, depth};
+}
+
 /* Strips of b are packed when the first block of rows needs them, and used at once; if that block
  * has all rows, the next strips overwrite them. */
-static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float *packed_a,
-                      float *packed_b) {
+static void run_panel(const ls_kernels *k, const ls_gemm_job *g, cut at_once, panel of,
+                      float *packed_a) {
+    float *packed_b = packed_a + at_once.rows * words_of(k, g->bf16, at_once.depth);
     const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;
     const int64_t words = words_of(k, g->bf16, depth), before = words_of(k, g->bf16, p);
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_WIDEST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
     int64_t width = tile_of(k, g->bf16).n, group = group_of(k, g);
-    for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
-        column x = rows_of(k, g, i, p, depth, packed_a);
-        ahead next = {0};
+    for (int64_t i = 0; i < g->M; i += at_once.rows) {
+        column x = rows_of(k, g, i, at_once.rows, of, packed_a);
+        ls_ahead next = {0};
+        x.ahead = &next;
         for (int64_t s = 0; s < n; s += width) {
-            float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * words;
+            float *strip = packed_b + (g->M > at_once.rows ? s : s % group) * words;
             x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * width : strip;
             x.n = ls_min(width, n - s);
             x.c = g->c + i * g->ldc + j + s;
@@ -311,10 +335,10 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
             if (!g->packed_b && i == 0 && s % group == 0) {
                 int64_t after = s + group;
                 pack_strips(k, g, (panel){p, depth, j + s, ls_min(group, n - s)}, strip);
-                next =
-                    ahead_of(g, &x, (panel){p, depth, j + after, ls_min(group, n - after)}, group);
+                next = ahead_of(k, g, &x, (panel){p, depth, j + after, ls_min(group, n - after)},
+                                group);
             }
-            run_column(k, &x, &next);
+            run_column(k, &x);
         }
     }
 }
@@ -330,16 +354,13 @@ static int64_t panel_end(const ls_gemm_job *g, int64_t p, int64_t most) {
 }
 
 void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job *g) {
-    float *packed_a = ls_compute_gemm_work(compute, thread);
-    float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KALL;
-    int64_t in_word = g->bf16 ? compute->k->bf16_depth : 1;
-    int64_t most = (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC) * in_word;
+    cut part = cut_of(compute->k, g);
     if (g->K == 0) begin_chains(g);
-    for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
+    for (int64_t j = 0; j < g->N; j += part.columns)
         for (int64_t p = 0, end; p < g->K; p = end) {
-            end = panel_end(g, p, most);
-            run_panel(compute->k, g, (panel){p, end - p, j, ls_min(LS_GEMM_NC, g->N - j)}, packed_a,
-                      packed_b);
+            end = panel_end(g, p, part.depth);
+            run_panel(compute->k, g, part, (panel){p, end - p, j, ls_min(part.columns, g->N - j)},
+                      ls_compute_gemm_work(compute, thread));
         }
 }
 
@@ -355,10 +376,6 @@ int64_t ls_gemm_packed_floats(int64_t K, int64_t N) {
 typedef struct grid {
     int rows, columns;
 } grid;
-
-static int64_t units_of(int64_t n, int64_t unit, int parts) {
-    return ((n + unit - 1) / unit + parts - 1) / parts * unit;
-}
 
 /* The time of the largest part, in multiply-adds: its tiles, and packing its operands. A value that
  * is packed takes about as long as PACK multiply-adds. */

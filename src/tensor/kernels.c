@@ -56,8 +56,14 @@ static bool sums_bf16_well(const ls_kernels *k) {
         one->pack_a_bf16(rows, DEPTH, &(ls_gemm_lines){a, false, DEPTH, 1}, packed_a);
         one->pack_b_bf16(DEPTH, columns, &(ls_gemm_lines){b, false, 1, columns}, packed_b);
         for (int j = 0; j < columns; j += one->bf16_n)
-            one->bf16_tiles(rows / one->bf16_m, DEPTH, packed_a, packed_b + j * strip, start + j,
-                            c[i] + j, columns);
+            one->bf16_tiles(&(ls_gemm_tiles){.n = rows / one->bf16_m,
+                                             .K = DEPTH,
+                                             .a = packed_a,
+                                             .b = packed_b + j * strip,
+                                             .start = start + j,
+                                             .c = c[i] + j,
+                                             .ldc = columns,
+                                             .ahead = &(ls_ahead){0}});
     }
     return memcmp(got, want, sizeof got) == 0;
 }

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "lockstep/group.h"
+#include "tensor/ahead.h"
 #include "tensor/block.h"
 #include "tensor/compress.h"
 #include "tensor/int8_block.h"
@@ -116,6 +117,17 @@ typedef struct ls_gemm_lines {
     int64_t line, step;
 } ls_gemm_lines;
 
+/* n tiles of c, one below the other, which get the products of K values in bf16: of n strips of a,
+ * one after the other, and one of b. */
+typedef struct ls_gemm_tiles {
+    int64_t n, K;
+    const float *a, *b;
+    const float *start; /* [bf16_n]: where chains begin; NULL: they continue from c */
+    float *c;
+    int64_t ldc;
+    ls_ahead *ahead; /* prefetched meanwhile, its share with each tile */
+} ls_gemm_tiles;
+
 /* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. Strips are in groups of rows, of
  * which LS_GEMV_GROUP is a multiple for all processors. */
 enum { LS_GEMV_GROUP = 64 };
@@ -203,14 +215,14 @@ typedef struct ls_kernels {
     /* Products in bf16: operands, rounded to bf16, are packed as strips of words of 32 bits, each
      * of bf16_depth values of k or, at the end of a block, fewer; the blocks of a strip follow each
      * other. bf16_words: words of a line of K values. Lines are rows of a, columns of b.
-     * bf16_tiles adds the products of K values to n tiles, one below the other, by n strips of a,
-     * one after the other: setting the mode for each takes 3% of the time. */
+     * bf16_tiles takes several tiles, since setting the mode for each takes 3% of the time. */
     int bf16_m, bf16_n, bf16_depth; /* tiles and strips of these, as tile_m and tile_n are in f32 */
+    /* Panels of a fill the second-level cache, and have up to so many values of k; 0: as in f32. */
+    int64_t bf16_deepest;
     int64_t (*bf16_words)(int64_t K);
     void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
     void (*pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
-    void (*bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                       float *c, int64_t ldc);
+    void (*bf16_tiles)(const ls_gemm_tiles *);
 
     /* c[p][k] += a[o * a_outer + i * a_inner + p * a_row] * b[o * b_outer + i * b_inner + k]. */
     int conv_cells, conv_lanes;

@@ -8,7 +8,7 @@
  *
  * All processors with this unit have the instruction for pairs, by which it packs.
  */
-#include "tensor/kernels/pack_strip.h"
+#include "tensor/kernels/variant.h"
 
 #ifdef V_PAIRS
 
@@ -18,6 +18,8 @@
 
 enum { BLOCK = LS_SUM_BLOCK, PAIRS = BLOCK / 2, LINES = 16, STRIP = 2 * LINES };
 enum { TILE = LINES * PAIRS, TILE_NBYTES = TILE * 4, ROW = PAIRS * 4 }; /* words, bytes */
+enum { AHEAD = 256 };    /* bytes that are prefetched in packing */
+enum { DEEPEST = 2048 }; /* values of k: with 256 rows of a 1 MB */
 
 int64_t LS_K(amx_words)(int64_t K) { return (K + BLOCK - 1) / BLOCK * PAIRS; }
 
@@ -37,80 +39,123 @@ static uint16_t bf16_at(const part *x, int64_t line, int64_t k) {
     return k >= x->depth ? x->pad : value_bits(x->from, x->line + line, x->k + k);
 }
 
+static uint32_t pair_at(const part *x, int64_t line, int64_t k) {
+    return bf16_at(x, line, k) | (uint32_t)bf16_at(x, line, k + 1) << 16;
+}
+
 /* Lines as rows: to [LINES][PAIRS]. */
 static void by_line(const part *x, uint32_t *to) {
-    bool whole = x->from->step == 1 && x->depth == BLOCK;
-    for (int64_t i = 0; i < LINES; i++, to += PAIRS) {
-        if (whole && i < x->n) {
-            const void *p = value_at(x->from, x->line + i, x->k);
-            if (x->from->bf16)
-                memcpy(to, p, ROW);
-            else
-                r_store_line_bf16(p, (void *)to);
-            continue;
-        }
-        for (int64_t k = 0; k < PAIRS; k++)
-            to[k] = bf16_at(x, i, 2 * k) | (uint32_t)bf16_at(x, i, 2 * k + 1) << 16;
+    int64_t size = x->from->bf16 ? 2 : 4, whole = 0;
+    if (x->from->step == 1 && x->depth == BLOCK) whole = x->n;
+    const char *p = value_at(x->from, x->line, x->k);
+    for (int64_t i = 0; i < whole; i++, p += x->from->line * size, to += PAIRS) {
+        v_prefetch(p + AHEAD);
+        if (x->from->bf16)
+            memcpy(to, p, ROW);
+        else
+            r_store_line_bf16((const void *)p, (void *)to);
     }
+    for (int64_t i = whole; i < LINES; i++, to += PAIRS)
+        for (int64_t k = 0; k < PAIRS; k++) to[k] = pair_at(x, i, 2 * k);
 }
 
 /* Pairs as rows: to [PAIRS][LINES]. */
 static void by_pair(const part *x, uint32_t *to) {
-    bool whole = x->from->line == 1 && x->n == LINES;
-    for (int64_t k = 0; k < PAIRS; k++, to += LINES) {
-        if (whole && 2 * k + 1 < x->depth) {
-            const void *first = value_at(x->from, x->line, x->k + 2 * k);
-            const void *second = value_at(x->from, x->line, x->k + 2 * k + 1);
-            vr words = x->from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first);
-            r_store((float *)(void *)to, words);
-            continue;
-        }
-        for (int64_t i = 0; i < LINES; i++)
-            to[i] = bf16_at(x, i, 2 * k) | (uint32_t)bf16_at(x, i, 2 * k + 1) << 16;
+    int64_t nbytes = x->from->step * (x->from->bf16 ? 2 : 4), whole = 0;
+    if (x->from->line == 1 && x->n == LINES) whole = x->depth / 2;
+    const char *p = value_at(x->from, x->line, x->k);
+    for (int64_t k = 0; k < whole; k++, p += 2 * nbytes, to += LINES) {
+        const void *first = p, *second = p + nbytes;
+        r_store((float *)(void *)to,
+                x->from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first));
     }
+    for (int64_t k = whole; k < PAIRS; k++, to += LINES)
+        for (int64_t i = 0; i < LINES; i++) to[i] = pair_at(x, i, 2 * k);
 }
 
-static void transpose(const uint32_t *from, uint32_t *to) {
-    const float *p = (const float *)(const void *)from;
+/* Of 16 rows, row_nbytes apart, of 16 words: the words of each place as a row. */
+static void transpose(const void *from, int64_t row_nbytes, uint32_t *to) {
     float *q = (float *)(void *)to;
-    for (int i = 0; i < LINES; i += 4)
-        for (int k = 0; k < PAIRS; k += 8) {
-            const float *r = p + i * PAIRS + k;
-            const float *const rows[4] = {r, r + PAIRS, r + 2 * PAIRS, r + 3 * PAIRS};
-            v_transpose4(rows, q + k * LINES + i, LINES);
-        }
+    for (int k = 0; k < 16; k += 4) {
+        v16 words[4];
+        v_rows4((const uint8_t *)from + 4 * k, row_nbytes, words);
+        for (int i = 0; i < 4; i++) v_store(q + (k + i) * 16, words[i]);
+    }
 }
 
 /* A tile of the unit, from values that are contiguous along lines, or else across them. */
 static void pack_tile(const part *x, bool pairs, uint32_t *to) {
     uint32_t other[TILE];
-    bool across = x->from->line == 1;
+    const ls_gemm_lines *from = x->from;
+    bool across = from->line == 1;
     if (across == pairs) {
         (pairs ? by_pair : by_line)(x, to);
+    } else if (pairs && from->bf16 && from->step == 1 && x->n == LINES && x->depth == BLOCK) {
+        transpose(value_at(from, x->line, x->k), 2 * from->line, to);
+    } else {
+        (pairs ? by_line : by_pair)(x, other);
+        transpose(other, ROW, to);
+    }
+}
+
+/* Strips of all lines. */
+typedef struct packing {
+    const ls_gemm_lines *from;
+    int64_t n, depth, blocks;
+    bool pairs; /* for b */
+    uint32_t *out;
+} packing;
+
+/* The tile of the 16 lines from i on and of block b. */
+static uint32_t *tile_of(const packing *x, int64_t i, int64_t b) {
+    return x->out + (i / STRIP * x->blocks + b) * 2 * TILE + i % STRIP / LINES * TILE;
+}
+
+static void pack_at(const packing *x, int64_t i, int64_t b) {
+    part p = {.from = x->from,
+              .line = i,
+              .n = ls_max(ls_min(LINES, x->n - i), 0),
+              .k = b * BLOCK,
+              .depth = ls_min(BLOCK, x->depth - b * BLOCK),
+              .pad = x->pairs ? 0 : 0x8000};
+    pack_tile(&p, x->pairs, tile_of(x, i, b));
+}
+
+/* Of a block: two rows of all lines at a time. Returns the number of lines: whole tiles. */
+static int64_t pack_rows(const packing *x, int64_t b) {
+    const ls_gemm_lines *from = x->from;
+    int64_t n = x->n / LINES * LINES;
+    if (!x->pairs || (b + 1) * BLOCK > x->depth) return 0;
+    for (int64_t k = 0; k < PAIRS; k++)
+        for (int64_t i = 0; i < n; i += LINES) {
+            const void *first = value_at(from, i, b * BLOCK + 2 * k);
+            const void *second = value_at(from, i, b * BLOCK + 2 * k + 1);
+            r_store((float *)(void *)(tile_of(x, i, b) + k * LINES),
+                    from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first));
+        }
+    return n;
+}
+
+/* In the order of memory. */
+static void pack(const packing *x) {
+    const int64_t lines = (x->n + STRIP - 1) / STRIP * STRIP;
+    if (x->from->line == 1) {
+        for (int64_t b = 0; b < x->blocks; b++)
+            for (int64_t i = pack_rows(x, b); i < lines; i += LINES) pack_at(x, i, b);
         return;
     }
-    (pairs ? by_line : by_pair)(x, other);
-    transpose(other, to);
+    for (int64_t i = 0; i < lines; i += LINES)
+        for (int64_t b = 0; b < x->blocks; b++) pack_at(x, i, b);
 }
 
-/* Strips of lines. pairs: for b. */
-static void pack(int64_t n, int64_t depth, const ls_gemm_lines *from, bool pairs, float *out) {
-    uint32_t *to = (uint32_t *)(void *)out;
-    for (int64_t s = 0; s < n; s += STRIP)
-        for (int64_t k = 0; k < depth; k += BLOCK)
-            for (int64_t i = s; i < s + STRIP; i += LINES, to += TILE) {
-                part x = {from, i, ls_min(LINES, n - i), k, ls_min(BLOCK, depth - k), 0x8000};
-                if (pairs) x.pad = 0;
-                pack_tile(&x, pairs, to);
-            }
-}
+static int64_t blocks_of(int64_t K) { return (K + BLOCK - 1) / BLOCK; }
 
 void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out) {
-    pack(M, K, a, false, out);
+    pack(&(packing){a, M, K, blocks_of(K), false, (uint32_t *)(void *)out});
 }
 
 void LS_K(amx_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out) {
-    pack(N, K, b, true, out);
+    pack(&(packing){b, N, K, blocks_of(K), true, (uint32_t *)(void *)out});
 }
 
 /* ---- tiles ---- */
@@ -120,11 +165,17 @@ static bool is_zero(const float *start) {
     return memcmp(start, zeros, sizeof zeros) == 0;
 }
 
-/* Tiles 0 to 3 are c, 4 and 5 lines of a, 6 and 7 of b. */
-static void one_tile(int64_t blocks, const char *a, const char *b, const float *start, float *c,
-                     int64_t ldc) {
-    const int64_t row = ldc * (int64_t)sizeof *c;
-    float *lower = c + LINES * ldc;
+/* Tiles 0 to 3 are c, 4 and 5 lines of a, 6 and 7 of b. c's next tile and what the product reads
+ * next are prefetched block by block. */
+static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, float *c, float *next) {
+    const int64_t row = x->ldc * (int64_t)sizeof *c;
+    const char *b = (const char *)x->b;
+    const float *start = x->start;
+    float *lower = c + LINES * x->ldc;
+    ls_ahead ahead = *x->ahead;
+    ls_ahead of_c = {(const char *)next, STRIP, STRIP * 4 - LS_AHEAD_LINE, row, 0, 0};
+    const int64_t some = (ahead.share + blocks - 1) / blocks;
+    const int64_t some_of_c = (2 * STRIP + blocks - 1) / blocks;
     if (start && is_zero(start)) {
         LS_AMX_ZERO(0);
         LS_AMX_ZERO(1);
@@ -146,20 +197,24 @@ static void one_tile(int64_t blocks, const char *a, const char *b, const float *
         LS_AMX_LOAD(5, a + TILE_NBYTES, ROW);
         LS_AMX_BF16(2, 5, 6);
         LS_AMX_BF16(3, 5, 7);
+        ls_ahead_fetch(&of_c, some_of_c, 0);
+        ls_ahead_fetch(&ahead, some, 1);
     }
+    *x->ahead = ahead;
     LS_AMX_STORE(0, c, row);
     LS_AMX_STORE(1, c + LINES, row);
     LS_AMX_STORE(2, lower, row);
     LS_AMX_STORE(3, lower + LINES, row);
 }
 
-void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                     float *c, int64_t ldc) {
-    const int64_t blocks = (K + BLOCK - 1) / BLOCK, strip = blocks * 2 * TILE_NBYTES;
+/* After the last tile most likely comes the first one of the next columns. */
+void LS_K(amx_tiles)(const ls_gemm_tiles *x) {
+    const int64_t blocks = (x->K + BLOCK - 1) / BLOCK, strip = blocks * 2 * TILE_NBYTES;
+    const int64_t below = STRIP * x->ldc;
     ls_amx_begin(ls_amx_whole_tiles());
-    for (int64_t i = 0; i < n; i++)
-        one_tile(blocks, (const char *)a + i * strip, (const char *)b, start, c + i * STRIP * ldc,
-                 ldc);
+    for (int64_t i = 0; i < x->n; i++)
+        one_tile(x, blocks, (const char *)x->a + i * strip, x->c + i * below,
+                 i + 1 < x->n ? x->c + (i + 1) * below : x->c + STRIP);
     ls_amx_end();
 }
 
@@ -182,6 +237,7 @@ float LS_K(amx_peak)(int64_t rounds) {
 void LS_K(use_amx)(ls_kernels *k) {
     k->name = "amx";
     k->bf16_m = k->bf16_n = STRIP;
+    k->bf16_deepest = DEEPEST;
     k->bf16_words = LS_K(amx_words);
     k->pack_a_bf16 = LS_K(amx_pack_a);
     k->pack_b_bf16 = LS_K(amx_pack_b);

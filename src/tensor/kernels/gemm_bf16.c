@@ -109,19 +109,25 @@ static void checked_tile(int64_t K, const float *a, const float *b, const float 
 }
 #endif
 
-void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                      float *c, int64_t ldc) {
-    const int64_t a_strip = LS_K(bf16_words)(K) * TILE_M, below = TILE_M * ldc;
+void LS_K(bf16_tiles)(const ls_gemm_tiles *x) {
+    const int64_t a_strip = LS_K(bf16_words)(x->K) * TILE_M, below = TILE_M * x->ldc;
+    const float *a = x->a;
+    float *c = x->c;
 #ifndef V_FLUSH
-    for (int64_t i = 0; i < n; i++, a += a_strip, c += below)
-        exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
+    for (int64_t i = 0; i < x->n; i++, a += a_strip, c += below)
+        exact_tile(&(sums){x->K, a, x->b, x->start ? x->start : c, x->start ? 0 : x->ldc}, c,
+                   x->ldc);
 #else
-    for (int64_t i = 0; V_FLUSH_REPEATS && i < n; i++)
-        checked_tile(K, a + i * a_strip, b, start, c + i * below, ldc);
+    for (int64_t i = 0; V_FLUSH_REPEATS && i < x->n; i++) {
+        ls_ahead_fetch(x->ahead, x->ahead->share, 0);
+        checked_tile(x->K, a + i * a_strip, x->b, x->start, c + i * below, x->ldc);
+    }
     if (V_FLUSH_REPEATS) return;
     v_flush_state mode = v_flush_begin();
-    for (int64_t i = 0; i < n; i++)
-        LS_K(blocks_tile)(K, a + i * a_strip, b, start, c + i * below, ldc);
+    for (int64_t i = 0; i < x->n; i++) {
+        ls_ahead_fetch(x->ahead, x->ahead->share, 0);
+        LS_K(blocks_tile)(x->K, a + i * a_strip, x->b, x->start, c + i * below, x->ldc);
+    }
     v_flush_end(mode);
 #endif
 }

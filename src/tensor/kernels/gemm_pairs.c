@@ -169,12 +169,13 @@ void LS_K(pairs_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out
 
 /* ---- tiles ---- */
 
-void LS_K(pairs_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                       float *c, int64_t ldc) {
-    const int64_t a_strip = LS_K(pairs_words)(K) * TILE_M, below = TILE_M * ldc;
+void LS_K(pairs_tiles)(const ls_gemm_tiles *x) {
+    const int64_t a_strip = LS_K(pairs_words)(x->K) * TILE_M, below = TILE_M * x->ldc;
     v_flush_state mode = v_flush_begin();
-    for (int64_t i = 0; i < n; i++)
-        LS_K(pairs_tile)(K, a + i * a_strip, b, start, c + i * below, ldc);
+    for (int64_t i = 0; i < x->n; i++) {
+        ls_ahead_fetch(x->ahead, x->ahead->share, 0);
+        LS_K(pairs_tile)(x->K, x->a + i * a_strip, x->b, x->start, x->c + i * below, x->ldc);
+    }
     v_flush_end(mode);
 }
 

@@ -22,8 +22,7 @@ void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, 
 void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
 int64_t LS_K(bf16_words)(int64_t K);
-void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                      float *c, int64_t ldc);
+void LS_K(bf16_tiles)(const ls_gemm_tiles *x);
 void LS_K(blocks_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
                        int64_t ldc);
 void LS_K(conv_tile)(const ls_conv_tile *w, const float *a, const float *b, float *c);
@@ -48,8 +47,7 @@ float LS_K(pairs_peak)(int64_t rounds);
 void LS_K(pairs_to_bf16)(int64_t n, const float *x, void *y);
 void LS_K(pairs_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(pairs_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
-void LS_K(pairs_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                       float *c, int64_t ldc);
+void LS_K(pairs_tiles)(const ls_gemm_tiles *x);
 void LS_K(pairs_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
                       int64_t ldc);
 void LS_K(pairs_gemv_table)(const ls_gemv_table_job *j);
@@ -59,8 +57,7 @@ int64_t LS_K(amx_words)(int64_t K);
 float LS_K(amx_peak)(int64_t rounds);
 void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(amx_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
-void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                     float *c, int64_t ldc);
+void LS_K(amx_tiles)(const ls_gemm_tiles *x);
 void LS_K(int8_rows_amx)(const ls_int8_job *j);
 #endif
 /* These are in blocks of LS_SUM_BLOCK. */
