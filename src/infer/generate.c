@@ -38,9 +38,11 @@ static ls_status open_frozen(ls_trained *t, ls_error *e) {
     if (type == LS_F32) return LS_OK;
     t->rounded_nbytes = t->model.frozen_floats * ls_dtype_size(type);
     LS_TRY(ls_map(t->rounded_nbytes, "frozen parameters", &t->rounded, e));
-    ls_frozen_round(&t->model, &t->compute, t->frozen_file.values, type, t->rounded);
+    const ls_frozen_rounding r = {
+        .model = &t->model, .compute = &t->compute, .type = type, .buffer = t->rounded};
+    ls_frozen_round(&r, t->frozen_file.values);
     t->frozen = LS_NEW_ARRAY(ls_frozen_value, (size_t)t->model.nparams);
-    ls_frozen_place(&t->model, type, t->rounded, t->frozen);
+    ls_frozen_place_rounded(&t->model, type, t->rounded, t->frozen_file.values, t->frozen);
     return LS_OK;
 }
 

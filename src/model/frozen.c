@@ -62,18 +62,32 @@ void ls_frozen_init(const ls_model *m, uint64_t seed, float *buffer) {
 
 enum { PART = 1 << 16 }; /* elements that are widened at a time */
 
-void ls_frozen_round(const ls_model *m, const ls_compute *c, const ls_frozen_value *from,
-                     ls_dtype type, void *buffer) {
+void ls_frozen_round_param(const ls_frozen_rounding *r, int i, ls_frozen_value from) {
+    const ls_param *p = &r->model->params[i];
     float *part = LS_NEW_ARRAY(float, PART);
-    for (int i = 0; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        for (size_t at = 0; p->frozen && at < p->count; at += PART) {
-            size_t n = p->count - at < PART ? p->count - at : PART;
-            ls_stored_read(c->k, from[i], (int64_t)at, (int64_t)n, part);
-            ls_table_narrow(c, type, n, part, ls_flat_at_mut(type, buffer, p->offset + at));
-        }
+    for (size_t at = 0; at < p->count; at += PART) {
+        size_t n = p->count - at < PART ? p->count - at : PART;
+        if (from.data)
+            ls_stored_read(r->compute->k, from, (int64_t)at, (int64_t)n, part);
+        else
+            ls_model_init_param(r->model, r->seed, i, at, n, part);
+        ls_table_narrow(r->compute, r->type, n, part,
+                        ls_flat_at_mut(r->type, r->buffer, p->offset + at));
     }
     free(part);
+}
+
+void ls_frozen_round(const ls_frozen_rounding *r, const ls_frozen_value *from) {
+    for (int i = 0; i < r->model->nparams; i++)
+        if (r->model->params[i].frozen && from[i].type != ls_block_of_dtype(r->type))
+            ls_frozen_round_param(r, i, from[i]);
+}
+
+void ls_frozen_place_rounded(const ls_model *m, ls_dtype type, const void *buffer,
+                             const ls_frozen_value *from, ls_frozen_value *values) {
+    ls_frozen_place(m, type, buffer, values);
+    for (int i = 0; i < m->nparams; i++)
+        if (from[i].data && from[i].type == values[i].type) values[i] = from[i];
 }
 
 void ls_frozen_norms(const ls_model *m, const ls_compute *c, const ls_frozen_value *values,

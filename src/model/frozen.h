@@ -3,9 +3,9 @@
  * A frozen parameter has its number in the model's table, and so the same initial weights as if it
  * were trained. But it has no place in the flat buffers, and therefore no gradient, no optimizer
  * state, no bucket and no traffic. The values are read-only, and those of each parameter have their
- * own type (ls_frozen_value): they lie in a mapped file, or in one buffer of all frozen parameters
- * [frozen_floats], each at its offset. Matrices and tables that layers read as they are stored may
- * be in blocks (tensor/stored.h); results have the bits of their values in f32.
+ * own type (ls_frozen_value): they lie in a mapped file, or in a buffer with room for all frozen
+ * parameters [frozen_floats], each at its offset. Matrices and tables that layers read as they are
+ * stored may be in blocks (tensor/stored.h); results have the bits of their values in f32.
  */
 #ifndef LS_MODEL_FROZEN_H
 #define LS_MODEL_FROZEN_H
@@ -34,8 +34,24 @@ void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
 void ls_frozen_norms(const ls_model *, const ls_compute *, const ls_frozen_value *, size_t first,
                      size_t end, float *params);
 
-/* Rounds values of any type to a buffer of a 16-bit type. */
-void ls_frozen_round(const ls_model *, const ls_compute *, const ls_frozen_value *from, ls_dtype,
-                     void *buffer);
+/* Rounding to a 16-bit type, in a buffer [frozen_floats] of that type. Of the buffer only the
+ * places of what is rounded are touched. */
+typedef struct ls_frozen_rounding {
+    const ls_model *model;
+    const ls_compute *compute;
+    ls_dtype type;
+    void *buffer;
+    uint64_t seed; /* of initial weights */
+} ls_frozen_rounding;
+
+/* Rounds frozen parameter i. from.data NULL: its initial weights. */
+void ls_frozen_round_param(const ls_frozen_rounding *, int i, ls_frozen_value from);
+/* Rounds the values [nparams] that have another type: to round one that has this type changes
+ * nothing but the bits of a NaN. */
+void ls_frozen_round(const ls_frozen_rounding *, const ls_frozen_value *from);
+/* Values [nparams] of the type: those of `from` that have it, where they are, and the others in the
+ * buffer. */
+void ls_frozen_place_rounded(const ls_model *, ls_dtype, const void *buffer,
+                             const ls_frozen_value *from, ls_frozen_value *values);
 
 #endif

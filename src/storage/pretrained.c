@@ -242,7 +242,7 @@ static ls_status open_parts(ls_pretrained *f, const ls_model *m, int i, ls_error
     return ls_guard_check(e);
 }
 
-static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
+ls_status ls_pretrained_open_param(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
     const ls_param *p = &m->params[i];
     const ls_weight *w = NULL;
     if (p->ndims == 3) return open_parts(f, m, i, e);
@@ -267,19 +267,45 @@ static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error
     return ls_guard_check(e);
 }
 
-ls_status ls_pretrained_open(const char *path, const ls_model *m, ls_pretrained *p_p, ls_error *e) {
+void ls_pretrained_close_param(ls_pretrained *f, int i) {
+    free(f->copies[i]);
+    f->copies[i] = NULL;
+    f->values[i] = (ls_frozen_value){0};
+}
+
+/* Its value, if the files have it in this type as a whole and in the model's order. */
+static ls_status open_in_place(ls_pretrained *f, const ls_model *m, int i, ls_dtype type,
+                               ls_error *e) {
+    const ls_param *p = &m->params[i];
+    const ls_weight *w = NULL;
+    if (p->ndims == 3 || is_cut(p)) return LS_OK;
+    LS_TRY(find(&f->files, p, 0, &w, e));
+    if (w->type == ls_block_of_dtype(type) && w->order == LS_ROWS_SAME)
+        f->values[i] = (ls_frozen_value){.data = w->data, .type = w->type};
+    return LS_OK;
+}
+
+ls_status ls_pretrained_open_for(const char *path, const ls_model *m, ls_dtype type,
+                                 ls_pretrained *p_p, ls_error *e) {
     ls_pretrained f = {.nparams = m->nparams};
     LS_TRY(ls_weights_open(path, &f.files, e));
     f.values = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams);
     f.copies = LS_NEW_ARRAY(void *, (size_t)m->nparams);
     ls_status s = LS_OK;
-    for (int i = 0; s == LS_OK && i < m->nparams; i++)
-        if (m->params[i].frozen) s = open_param(&f, m, i, e);
+    for (int i = 0; s == LS_OK && i < m->nparams; i++) {
+        if (!m->params[i].frozen) continue;
+        s = type == LS_F32 ? ls_pretrained_open_param(&f, m, i, e)
+                           : open_in_place(&f, m, i, type, e);
+    }
     if (s == LS_OK)
         *p_p = f;
     else
         ls_pretrained_close(&f);
     return s;
+}
+
+ls_status ls_pretrained_open(const char *path, const ls_model *m, ls_pretrained *p_p, ls_error *e) {
+    return ls_pretrained_open_for(path, m, LS_F32, p_p, e);
 }
 
 void ls_pretrained_close(ls_pretrained *f) {
@@ -293,7 +319,7 @@ void ls_pretrained_close(ls_pretrained *f) {
 size_t ls_pretrained_nbytes(const ls_pretrained *f, const ls_model *m) {
     size_t nbytes = 0;
     for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].frozen)
+        if (m->params[i].frozen && f->values[i].data)
             nbytes += ls_block_nbytes(f->values[i].type, (int64_t)m->params[i].count);
     return nbytes;
 }

@@ -28,8 +28,15 @@ typedef struct ls_pretrained {
 
 /* LS_EIO, LS_EINVAL: the files are not those of the model. */
 ls_status ls_pretrained_open(const char *path, const ls_model *, ls_pretrained *p_p, ls_error *);
+/* For layers that compute in this type: in a 16-bit one only the values that the files have in it,
+ * in the model's order; the others' data are NULL. In f32 all, as above. */
+ls_status ls_pretrained_open_for(const char *path, const ls_model *, ls_dtype, ls_pretrained *p_p,
+                                 ls_error *);
+/* Value i, of a frozen parameter whose data are NULL; close_param() makes it NULL again. */
+ls_status ls_pretrained_open_param(ls_pretrained *, const ls_model *, int i, ls_error *);
+void ls_pretrained_close_param(ls_pretrained *, int i);
 void ls_pretrained_close(ls_pretrained *);
-/* The bytes of all of them. */
+/* The bytes of the values that are not NULL. */
 size_t ls_pretrained_nbytes(const ls_pretrained *, const ls_model *);
 
 /* Reads the frozen weights into a buffer [frozen_floats] (model/frozen.h). */

@@ -67,33 +67,56 @@ static ls_status take_memory(ls_member *m, ls_frozen_values *v, size_t nbytes, v
     return LS_OK;
 }
 
-/* Without a run directory, the values with which the run begins. */
-static ls_status fill_drawn(const ls_member *m, void *to, ls_error *e) {
-    const ls_model *model = &m->layout->model;
-    size_t nbytes = model->frozen_floats * sizeof(float);
-    ls_dtype type = m->layout->plan.share.compute;
-    void *drawn = NULL;
-    if (type == LS_F32) return ls_frozen_draw(model, &m->run->config, to, e);
-    LS_TRY(ls_map(nbytes, "frozen parameters", &drawn, e));
-    ls_status s = ls_frozen_draw(model, &m->run->config, drawn, e);
-    ls_frozen_value *values = LS_NEW_ARRAY(ls_frozen_value, (size_t)model->nparams);
-    ls_frozen_place(model, LS_F32, drawn, values);
-    if (s == LS_OK) ls_frozen_round(model, ls_exec_compute(m->execs[0]), values, type, to);
+/* Rounds the weights of another run's checkpoint, which are read in f32 as a whole. */
+static ls_status round_loaded(const ls_member *m, const ls_frozen_rounding *r, ls_error *e) {
+    size_t nbytes = r->model->frozen_floats * sizeof(float);
+    void *loaded = NULL;
+    LS_TRY(ls_map(nbytes, "frozen parameters", &loaded, e));
+    ls_status s = ls_frozen_draw(r->model, &m->run->config, loaded, e);
+    ls_frozen_value *values = LS_NEW_ARRAY(ls_frozen_value, (size_t)r->model->nparams);
+    ls_frozen_place(r->model, LS_F32, loaded, values);
+    if (s == LS_OK) ls_frozen_round(r, values);
     free(values);
-    ls_unmap(drawn, nbytes);
+    ls_unmap(loaded, nbytes);
     return s;
 }
 
-static ls_status fill(const ls_member *m, const ls_frozen_values *v, void *to, ls_error *e) {
-    if (!v->file.path) return fill_drawn(m, to, e);
-    ls_frozen_round(&m->layout->model, ls_exec_compute(m->execs[0]), v->file.values,
-                    m->layout->plan.share.compute, to);
+/* Rounds what the published model has in another type or order, a parameter at a time. */
+static ls_status round_stored(const ls_frozen_rounding *r, ls_pretrained *stored, ls_error *e) {
+    for (int i = 0; i < r->model->nparams; i++) {
+        if (!r->model->params[i].frozen || stored->values[i].data) continue;
+        LS_TRY(ls_pretrained_open_param(stored, r->model, i, e));
+        ls_frozen_round_param(r, i, stored->values[i]);
+        ls_pretrained_close_param(stored, i);
+    }
+    return ls_guard_check(e);
+}
+
+/* What is not used where it is stored. */
+static ls_status fill(const ls_member *m, ls_frozen_values *v, void *to, ls_error *e) {
+    const ls_model *model = &m->layout->model;
+    const ls_config *c = &m->run->config;
+    const ls_frozen_rounding r = {.model = model,
+                                  .compute = ls_exec_compute(m->execs[0]),
+                                  .type = m->layout->plan.share.compute,
+                                  .buffer = to,
+                                  .seed = (uint64_t)c->train.seed};
+    if (r.type == LS_F32) return ls_frozen_draw(model, c, to, e);
+    if (v->file.path) {
+        ls_frozen_round(&r, v->file.values);
+        return ls_guard_check(e);
+    }
+    if (v->stored.values) return round_stored(&r, &v->stored, e);
+    if (*c->train.from) return round_loaded(m, &r, e);
+    for (int i = 0; i < model->nparams; i++)
+        if (model->params[i].frozen) ls_frozen_round_param(&r, i, (ls_frozen_value){0});
     return LS_OK;
 }
 
 /* In the compute type. */
 static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) {
     const ls_model *model = &m->layout->model;
+    ls_dtype type = m->layout->plan.share.compute;
     size_t nbytes = m->layout->plan.share.nbytes.frozen;
     void *p = NULL;
     bool fills = false;
@@ -102,8 +125,12 @@ static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) 
     LS_TRY(ls_member_wait(m, s, e)); /* until it is filled */
     if (m->host->runtime->survives) atomic_store(&m->host->notes->has_frozen, 1);
     if (v->in_memory) return LS_OK;
+    const ls_frozen_value *stored = v->file.path ? v->file.values : v->stored.values;
     v->in_memory = LS_NEW_ARRAY(ls_frozen_value, (size_t)model->nparams);
-    ls_frozen_place(model, m->layout->plan.share.compute, p, v->in_memory);
+    if (stored)
+        ls_frozen_place_rounded(model, type, p, stored, v->in_memory);
+    else
+        ls_frozen_place(model, type, p, v->in_memory);
     v->values = v->in_memory;
     return LS_OK;
 }
@@ -123,9 +150,11 @@ static ls_hash hash_of(const ls_model *m, const ls_frozen_value *values) {
 static ls_status open_stored(ls_member *m, ls_frozen_values *v, ls_error *e) {
     const ls_model *model = &m->layout->model;
     const char *from = m->run->config.model.from;
-    ls_status s = ls_pretrained_open(from, model, &v->stored, e);
+    ls_dtype type = m->layout->plan.share.compute;
+    ls_status s = ls_pretrained_open_for(from, model, type, &v->stored, e);
     LS_TRY(ls_member_wait(m, s, e));
     v->values = v->stored.values;
+    if (type != LS_F32) LS_TRY(open_in_memory(m, v, e));
     ls_hash own = hash_of(model, v->values), first = own;
     LS_TRY(ls_broadcast(m->group, &first, sizeof first, LS_U8, 0, e));
     if (!ls_hash_same(first, own))
@@ -137,7 +166,7 @@ static ls_status open_stored(ls_member *m, ls_frozen_values *v, ls_error *e) {
 ls_status ls_frozen_values_open(ls_member *m, ls_frozen_values *v, ls_error *e) {
     if (m->layout->model.frozen_count == 0) return LS_OK;
     if (m->run->dir) LS_TRY(open_file(m, v, e));
-    if (!m->run->dir && ls_layout_stores_frozen(&m->run->config)) return open_stored(m, v, e);
+    if (!m->run->dir && ls_layout_begins_published(&m->run->config)) return open_stored(m, v, e);
     if (!m->run->dir || m->layout->plan.share.compute != LS_F32) return open_in_memory(m, v, e);
     v->values = v->file.values;
     return LS_OK;

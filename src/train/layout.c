@@ -380,19 +380,26 @@ bool ls_layout_shares_memory(const ls_config *c, int nworkers, int near) {
     return near == nworkers && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;
 }
 
-bool ls_layout_stores_frozen(const ls_config *c) {
-    return *c->model.from && !*c->train.from && ls_config_compute(c) == LS_F32;
+bool ls_layout_begins_published(const ls_config *c) { return *c->model.from && !*c->train.from; }
+
+/* Are values that are rounded to 16 bits in the memory of each worker? */
+static bool rounds_apart(const ls_config *c) {
+    return c->parallel.transport == LS_TRANSPORT_MPI && ls_config_compute(c) != LS_F32;
 }
 
-/* Bytes of the frozen parameters of a published model as they are held; 0: in the compute type. */
-static size_t stored_nbytes(const ls_config *c) {
+/* Bytes of the frozen parameters of a published model as they are held by `near` workers of a host;
+ * 0: in one copy in the compute type, or, if they are rounded apart, in one copy each. */
+static size_t stored_nbytes(const ls_config *c, int near) {
     ls_model m;
     ls_pretrained f;
     size_t nbytes = 0;
-    if (!ls_layout_stores_frozen(c)) return 0;
+    ls_dtype type = ls_config_compute(c);
+    if (!ls_layout_begins_published(c) || (type != LS_F32 && !rounds_apart(c))) return 0;
     if (ls_network_create(c, &m, NULL) != LS_OK) return 0;
-    if (m.frozen_count && ls_pretrained_open(c->model.from, &m, &f, NULL) == LS_OK) {
+    if (m.frozen_count && ls_pretrained_open_for(c->model.from, &m, type, &f, NULL) == LS_OK) {
         nbytes = ls_pretrained_nbytes(&f, &m);
+        if (type != LS_F32)
+            nbytes += (m.frozen_floats * ls_dtype_size(type) - nbytes) * (size_t)near;
         ls_pretrained_close(&f);
     }
     ls_model_free(&m);
@@ -402,14 +409,14 @@ static size_t stored_nbytes(const ls_config *c) {
 ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
     int64_t stage = nworkers / ls_config_ranks(c);
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : stage;
-    return (ls_memory_config){
-        .threads = ls_config_threads(c, near, ls_cores()),
-        .one = among > 1 && c->parallel.zero > 0 && ls_layout_shares_memory(c, nworkers, near),
-        .near =
-            c->parallel.transport == LS_TRANSPORT_MPI && ls_config_compute(c) != LS_F32 ? 1 : near,
-        .frozen_nbytes = stored_nbytes(c),
-        .writing_nbytes = ls_prompts_nbytes(c),
-        .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
+    size_t frozen = stored_nbytes(c, near);
+    return (ls_memory_config){.threads = ls_config_threads(c, near, ls_cores()),
+                              .one = among > 1 && c->parallel.zero > 0 &&
+                                     ls_layout_shares_memory(c, nworkers, near),
+                              .near = rounds_apart(c) && !frozen ? 1 : near,
+                              .frozen_nbytes = frozen,
+                              .writing_nbytes = ls_prompts_nbytes(c),
+                              .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 
 /* All but the first and the last. */

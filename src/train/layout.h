@@ -40,8 +40,8 @@ bool ls_layout_encodes(const ls_plan *);
 /* Do the workers' devices sum? */
 bool ls_layout_links_devices(const ls_config *);
 void ls_layout_free(ls_layout *);
-/* Are frozen parameters held in the types that model.from's files have? */
-bool ls_layout_stores_frozen(const ls_config *);
+/* Do frozen parameters have the values of model.from's files? */
+bool ls_layout_begins_published(const ls_config *);
 /* The model whose layers compute one sample, for evaluations. */
 const ls_model *ls_layout_evaluated(const ls_layout *);
 

@@ -2,6 +2,8 @@
  * layers have a backward, and what is refused. */
 #include "model/frozen.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 #include "mlp_model.h"
 #include "model/check.h"
@@ -71,6 +73,77 @@ static void test_initial(void **state) {
     }
     free(want), free(params), free(frozen);
     ls_model_free(&whole), ls_model_free(&m);
+}
+
+/* To round a value that has the type changes nothing, but for NaN: all values, in each variant. */
+static void test_identity(void **state) {
+    (void)state;
+    static const struct {
+        ls_dtype type;
+        int infinity;
+    } types[] = {{LS_BF16, 0x7f80}, {LS_F16, 0x7c00}};
+    enum { ALL = 1 << 16 };
+    uint16_t *from = LS_NEW_ARRAY(uint16_t, ALL), *to = LS_NEW_ARRAY(uint16_t, ALL);
+    float *wide = LS_NEW_ARRAY(float, ALL);
+    const ls_kernels *k = NULL;
+    for (int i = 0; i < ALL; i++) from[i] = (uint16_t)i;
+    for (int v = 0; (k = ls_kernels_at(v)); v++)
+        for (int t = 0; t < 2; t++) {
+            k->widen(types[t].type, ALL, from, wide);
+            k->narrow(types[t].type, ALL, wide, to);
+            for (int i = 0; i < ALL; i++)
+                if ((i & 0x7fff) <= types[t].infinity) assert_int_equal(to[i], i);
+        }
+    free(from), free(to), free(wide);
+}
+
+/* What a file has in the type is used where it is, and its place in the buffer stays untouched; a
+ * value of another type is rounded, and one without data has its initial weights. */
+static void test_rounded(void **state) {
+    (void)state;
+    ls_model m;
+    ls_compute c;
+    ls_error e = {0};
+    assert_ls_ok(ls_compute_init(&c, 1, 0, &e), e);
+    mlp_make(&m);
+    freeze(&m, "*.weight", 3);
+    int of[3], n = 0;
+    for (int i = 0; i < m.nparams; i++)
+        if (m.params[i].frozen) of[n++] = i;
+    size_t counts[3], nbytes = m.frozen_floats * sizeof(uint16_t);
+    for (int j = 0; j < 3; j++) counts[j] = m.params[of[j]].count;
+    uint16_t *stored = LS_NEW_ARRAY(uint16_t, counts[0]), *buffer = ls_alloc(nbytes);
+    float *wide = LS_NEW_ARRAY(float, counts[1]), *drawn = LS_NEW_ARRAY(float, counts[2]);
+    for (size_t k = 0; k < counts[1]; k++) wide[k] = (float)k + 1.0f / 1024;
+    memset(buffer, 0x55, nbytes);
+    ls_frozen_value from[6] = {0}, values[6];
+    from[of[0]] = (ls_frozen_value){.data = stored, .type = LS_BLOCK_BF16};
+    from[of[1]] = (ls_frozen_value){.data = wide, .type = LS_BLOCK_F32};
+    const ls_frozen_rounding r = {
+        .model = &m, .compute = &c, .type = LS_BF16, .buffer = buffer, .seed = 3};
+    ls_model_init_param(&m, 3, of[2], 0, counts[2], drawn);
+    from[of[2]] = (ls_frozen_value){.data = drawn, .type = LS_BLOCK_F32};
+    ls_frozen_round(&r, from);
+    ls_frozen_place_rounded(&m, LS_BF16, buffer, from, values);
+    assert_ptr_equal(values[of[0]].data, stored);
+    for (size_t k = 0; k < counts[0]; k++)
+        assert_int_equal(buffer[m.params[of[0]].offset + k], 0x5555);
+    for (int j = 1; j < 3; j++) {
+        const uint16_t *at = buffer + m.params[of[j]].offset;
+        assert_ptr_equal(values[of[j]].data, at);
+        for (size_t k = 0; k < counts[j]; k++) {
+            float got, want = j == 1 ? wide[k] : drawn[k];
+            c.k->widen(LS_BF16, 1, at + k, &got);
+            assert_true(fabsf(got - want) <= fabsf(want) / 256);
+        }
+    }
+    uint16_t *again = LS_NEW_ARRAY(uint16_t, counts[2]);
+    memcpy(again, values[of[2]].data, counts[2] * sizeof *again);
+    ls_frozen_round_param(&r, of[2], (ls_frozen_value){0});
+    assert_memory_equal(values[of[2]].data, again, counts[2] * sizeof *again);
+    free(stored), free(buffer), free(wide), free(drawn), free(again);
+    ls_compute_close(&c);
+    ls_model_free(&m);
 }
 
 /* A layer that no trained parameter reaches has no backward, and its reader computes no gradient
@@ -264,6 +337,7 @@ static void test_check(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),    cmocka_unit_test(test_initial),
+        cmocka_unit_test(test_identity),  cmocka_unit_test(test_rounded),
         cmocka_unit_test(test_constant),  cmocka_unit_test(test_tied),
         cmocka_unit_test(test_calls),     cmocka_unit_test(test_no_match),
         cmocka_unit_test(test_teacher),   cmocka_unit_test(test_own),

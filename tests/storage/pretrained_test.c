@@ -7,6 +7,7 @@
 #include "networks/network.h"
 #include "test.h"
 #include "weights/small_model.h"
+#include "weights/write_model.h"
 
 static ls_config config_of(int model) {
     ls_config c;
@@ -171,6 +172,62 @@ static void test_frozen(void **state) {
 }
 
 /* The file has another shape than it had when the run began. */
+/* Writes the folder's weights anew, in bf16. */
+static void narrow_folder(void) {
+    ls_weights w = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_weights_open(folder, &w, &e), e);
+    ls_model_source source = ls_source_of_weights(&w);
+    char *path = ls_format("%s/model.safetensors", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_ls_ok(ls_write_safetensors(&source, folder, LS_BLOCK_BF16, 0, &e), e);
+    ls_weights_close(&w);
+    free(path);
+}
+
+/* A file's values of the type are used where it has them; the others are opened one at a time. */
+static void test_in_place(void **state) {
+    (void)state;
+    ls_config c = config_of(0);
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_pretrained f = {0};
+    narrow_folder();
+    assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
+    c.train.freeze = "model.layers.*.mlp.*";
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    float *want = LS_NEW_ARRAY(float, m.frozen_floats);
+    assert_ls_ok(ls_pretrained_load_frozen(c.model.from, &m, want, &e), e);
+    static const ls_dtype types[] = {LS_BF16, LS_F16};
+    static const size_t all_placed[] = {6, 0};
+    for (int t = 0; t < 2; t++) {
+        size_t nplaced = 0;
+        assert_ls_ok(ls_pretrained_open_for(c.model.from, &m, types[t], &f, &e), e);
+        for (int i = 0; i < m.nparams; i++) {
+            const ls_param *p = &m.params[i];
+            bool placed = f.values[i].data;
+            nplaced += placed;
+            assert_null(f.copies[i]);
+            if (!p->frozen) {
+                assert_false(placed);
+                continue;
+            }
+            assert_true(!placed || f.values[i].type == ls_block_of_dtype(types[t]));
+            if (!placed) assert_ls_ok(ls_pretrained_open_param(&f, &m, i, &e), e);
+            float *got = LS_NEW_ARRAY(float, p->count);
+            ls_stored_read(f.files.kernels, f.values[i], 0, (int64_t)p->count, got);
+            assert_memory_equal(got, want + p->offset, p->count * sizeof *got);
+            free(got);
+            if (!placed) ls_pretrained_close_param(&f, i);
+            assert_true(placed == (f.values[i].data != NULL));
+        }
+        assert_int_equal(nplaced, all_placed[t]);
+        ls_pretrained_close(&f);
+    }
+    free(want);
+    ls_model_free(&m);
+}
+
 static void test_changed(void **state) {
     (void)state;
     ls_config c = config_of(0);
@@ -192,6 +249,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),  cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_resumed), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_changed), cmocka_unit_test(test_frozen)};
+        cmocka_unit_test(test_changed), cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_in_place)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
