@@ -8,20 +8,22 @@
  *
  * All processors with this unit have the instruction for pairs, by which it packs.
  */
+#include "base/min.h"
+#include "tensor/kernels/bf16.h"
 #include "tensor/kernels/variant.h"
 
 #ifdef V_PAIRS
 
-#include "base/min.h"
 #include "tensor/amx.h"
-#include "tensor/kernels/bf16.h"
 
 enum { BLOCK = LS_SUM_BLOCK, PAIRS = BLOCK / 2, LINES = 16, STRIP = 2 * LINES };
 enum { TILE = LINES * PAIRS, TILE_NBYTES = TILE * 4, ROW = PAIRS * 4 }; /* words, bytes */
 enum { AHEAD = 256 };    /* bytes that are prefetched in packing */
 enum { DEEPEST = 2048 }; /* values of k: with 256 rows of a 1 MB */
 
-int64_t LS_K(amx_words)(int64_t K) { return (K + BLOCK - 1) / BLOCK * PAIRS; }
+static int64_t blocks_of(int64_t K) { return (K + BLOCK - 1) / BLOCK; }
+
+int64_t LS_K(amx_words)(int64_t K) { return blocks_of(K) * PAIRS; }
 
 /* ---- packing ---- */
 
@@ -148,8 +150,6 @@ static void pack(const packing *x) {
         for (int64_t b = 0; b < x->blocks; b++) pack_at(x, i, b);
 }
 
-static int64_t blocks_of(int64_t K) { return (K + BLOCK - 1) / BLOCK; }
-
 void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out) {
     pack(&(packing){a, M, K, blocks_of(K), false, (uint32_t *)(void *)out});
 }
@@ -209,7 +209,7 @@ static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, floa
 
 /* After the last tile most likely comes the first one of the next columns. */
 void LS_K(amx_tiles)(const ls_gemm_tiles *x) {
-    const int64_t blocks = (x->K + BLOCK - 1) / BLOCK, strip = blocks * 2 * TILE_NBYTES;
+    const int64_t blocks = blocks_of(x->K), strip = blocks * 2 * TILE_NBYTES;
     const int64_t below = STRIP * x->ldc;
     ls_amx_begin(ls_amx_whole_tiles());
     for (int64_t i = 0; i < x->n; i++)
