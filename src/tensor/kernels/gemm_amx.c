@@ -90,7 +90,9 @@ static void pack_tile(const part *x, bool pairs, uint32_t *to) {
     uint32_t other[TILE];
     const ls_gemm_lines *from = x->from;
     bool across = from->line == 1;
-    if (across == pairs) {
+    if (x->n == 0) {
+        memset(to, 0, TILE_NBYTES);
+    } else if (across == pairs) {
         (pairs ? by_pair : by_line)(x, to);
     } else if (pairs && from->bf16 && from->step == 1 && x->n == LINES && x->depth == BLOCK) {
         transpose(value_at(from, x->line, x->k), 2 * from->line, to);
