@@ -171,7 +171,6 @@ static void test_frozen(void **state) {
     ls_model_free(&m);
 }
 
-/* The file has another shape than it had when the run began. */
 /* Writes the folder's weights anew, in bf16. */
 static void narrow_folder(void) {
     ls_weights w = {0};
@@ -228,6 +227,7 @@ static void test_in_place(void **state) {
     ls_model_free(&m);
 }
 
+/* The file has another shape than it had when the run began. */
 static void test_changed(void **state) {
     (void)state;
     ls_config c = config_of(0);
