@@ -1,7 +1,7 @@
 /* kernels.c - chooses the variant for this processor. */
 #include "tensor/kernels.h"
 
-#ifdef LS_HAVE_AVX2
+#if defined LS_HAVE_AVX2 || defined LS_HAVE_AVX512
 #include <cpuid.h>
 #endif
 #include <assert.h>
