@@ -88,7 +88,7 @@ failed=0
 for variant in $variants; do
     sed -n "/^begins $variant\$/,/^begins\|^ends/p" "$folder/output" >"$folder/run"
     if grep -q '^skipped: '"$variant " "$folder/run"; then
-        echo "$variant: not used: $model has it not, or computes other sums"
+        echo "$variant: not used: $model lacks it, or computes other sums"
         failed=1
     elif grep '^hash' "$folder/run" | cmp -s - "$folder/want"; then
         echo "$variant: $(wc -l <"$folder/want") hashes, those of the portable kernels here"

@@ -58,7 +58,7 @@ typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbyt
  * one; ls_file_remove_left() removes those of a directory that have not been written for a
  * minute. */
 #define LS_FILE_FRESH ".lockstep-"
-/* Then come so many hexadecimal digits, a '-' and the name; ls_fail() leaves out what comes before
+/* Then come as many hexadecimal digits, a '-' and the name; ls_fail() leaves out what comes before
  * the name. */
 enum { LS_FILE_FRESH_DIGITS = 8 };
 void ls_file_remove_left(const char *dir);

@@ -121,7 +121,7 @@ static ls_ahead weights_ahead(const ls_gemm_job *g, panel of) {
 static ls_ahead matrix_ahead(const ls_kernels *k, const ls_gemm_job *g, panel of) {
     if (g->M > AHEAD_ROWS || g->a.rs == 1 || (is_deep(k, g) && is_across(g))) return (ls_ahead){0};
     int64_t size = g->b.bf16 ? 2 : 4;
-    bool across = g->b.cs == 1;
+    bool across = is_across(g);
     return (ls_ahead){.p = ls_matrix_from(g->b, of.p, of.j).p,
                       .count = across ? of.depth : of.n,
                       .nbytes = (across ? of.n : of.depth) * size,

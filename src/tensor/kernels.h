@@ -217,7 +217,7 @@ typedef struct ls_kernels {
      * other. bf16_words: words of a line of K values. Lines are rows of a, columns of b.
      * bf16_tiles takes several tiles, since setting the mode for each takes 3% of the time. */
     int bf16_m, bf16_n, bf16_depth; /* tiles and strips of these, as tile_m and tile_n are in f32 */
-    /* Panels of a fill the second-level cache, and have up to so many values of k; 0: as in f32. */
+    /* The most values of k in a panel, if it is to fill half of the L2 cache; 0: cut as in f32. */
     int64_t bf16_deepest;
     int64_t (*bf16_words)(int64_t K);
     void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);

@@ -18,8 +18,8 @@
 
 enum { BLOCK = LS_SUM_BLOCK, PAIRS = BLOCK / 2, LINES = 16, STRIP = 2 * LINES };
 enum { TILE = LINES * PAIRS, TILE_NBYTES = TILE * 4, ROW = PAIRS * 4 }; /* words, bytes */
-enum { AHEAD = 256 };    /* bytes that are prefetched in packing */
-enum { DEEPEST = 2048 }; /* values of k: with 256 rows of a 1 MB */
+enum { AHEAD = 256 };    /* bytes: how far ahead packing prefetches */
+enum { DEEPEST = 2048 }; /* values of k: 256 rows of a are then 1 MB */
 
 static int64_t blocks_of(int64_t K) { return (K + BLOCK - 1) / BLOCK; }
 
@@ -61,16 +61,23 @@ static void by_line(const part *x, uint32_t *to) {
         for (int64_t k = 0; k < PAIRS; k++) to[k] = pair_at(x, i, 2 * k);
 }
 
+/* A row of pairs: of 16 lines the value at `first` and, nbytes later, the next one. */
+static void store_pairs(const ls_gemm_lines *from, const char *first, int64_t nbytes,
+                        uint32_t *to) {
+    const void *low = first, *high = first + nbytes;
+    r_store((float *)(void *)to, from->bf16 ? r_rows_bf16(high, low) : r_rows_f32(high, low));
+}
+
+/* The bytes from a value of a line to the next one. */
+static int64_t step_of(const ls_gemm_lines *from) { return from->step * (from->bf16 ? 2 : 4); }
+
 /* Pairs as rows: to [PAIRS][LINES]. */
 static void by_pair(const part *x, uint32_t *to) {
-    int64_t nbytes = x->from->step * (x->from->bf16 ? 2 : 4), whole = 0;
+    int64_t nbytes = step_of(x->from), whole = 0;
     if (x->from->line == 1 && x->n == LINES) whole = x->depth / 2;
     const char *p = value_at(x->from, x->line, x->k);
-    for (int64_t k = 0; k < whole; k++, p += 2 * nbytes, to += LINES) {
-        const void *first = p, *second = p + nbytes;
-        r_store((float *)(void *)to,
-                x->from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first));
-    }
+    for (int64_t k = 0; k < whole; k++, p += 2 * nbytes, to += LINES)
+        store_pairs(x->from, p, nbytes, to);
     for (int64_t k = whole; k < PAIRS; k++, to += LINES)
         for (int64_t i = 0; i < LINES; i++) to[i] = pair_at(x, i, 2 * k);
 }
@@ -125,18 +132,15 @@ static void pack_at(const packing *x, int64_t i, int64_t b) {
     pack_tile(&p, x->pairs, tile_of(x, i, b));
 }
 
-/* Of a block: two rows of all lines at a time. Returns the number of lines: whole tiles. */
+/* Packs the whole tiles of a complete block of b, two rows of memory at a time. Returns the number
+ * of lines that it packed. */
 static int64_t pack_rows(const packing *x, int64_t b) {
-    const ls_gemm_lines *from = x->from;
-    int64_t n = x->n / LINES * LINES;
+    int64_t n = x->n / LINES * LINES, nbytes = step_of(x->from);
     if (!x->pairs || (b + 1) * BLOCK > x->depth) return 0;
     for (int64_t k = 0; k < PAIRS; k++)
-        for (int64_t i = 0; i < n; i += LINES) {
-            const void *first = value_at(from, i, b * BLOCK + 2 * k);
-            const void *second = value_at(from, i, b * BLOCK + 2 * k + 1);
-            r_store((float *)(void *)(tile_of(x, i, b) + k * LINES),
-                    from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first));
-        }
+        for (int64_t i = 0; i < n; i += LINES)
+            store_pairs(x->from, value_at(x->from, i, b * BLOCK + 2 * k), nbytes,
+                        tile_of(x, i, b) + k * LINES);
     return n;
 }
 
