@@ -174,6 +174,28 @@ static char *last_line(const char *output) {
     return text ? text : ls_strdup("");
 }
 
+/* Appends to a process' output how it ended: where the disk takes no more, the last line is not the
+ * one that says why. */
+static ls_status note_end(const char *output, int code, ls_error *e) {
+    char line[32];
+    int n = snprintf(line, sizeof line, "exit code %d\n", code), fd = -1;
+    LS_TRY(ls_file_open_append(output, &fd, e));
+    ssize_t written = write(fd, line, (size_t)n);
+    int why = written < 0 ? errno : ENOSPC;
+    close(fd);
+    if (written == n) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", output, strerror(why));
+}
+
+/* Why a process failed with this code: its last line, or why it could write none. free() it. */
+static char *why_failed(const char *output, int code) {
+    ls_error lost;
+    char *last = last_line(output);
+    if (note_end(output, code, &lost) == LS_OK) return last;
+    free(last);
+    return ls_strdup(lost.msg);
+}
+
 /* ---- workers ---- */
 
 static bool can_have(const ls_config *c, int n) {
@@ -249,8 +271,8 @@ ls_status ls_runner_begin(ls_runner *r, ls_trial *t, int nready, ls_error *e) {
     return LS_OK;
 }
 
-/* A training has ended with this code, and with this last line. */
-static ls_status fail_ended(const ls_trial *t, int code, const char *last, ls_error *e) {
+/* A training has ended with this code; `why`: if it failed. */
+static ls_status fail_ended(const ls_trial *t, int code, const char *why, ls_error *e) {
     if (code == 0 || code == UNFINISHED)
         return ls_fail(e, LS_EINVAL, "%s: was stopped; the same command continues", t->dir);
     if (code > 128)
@@ -258,7 +280,7 @@ static ls_status fail_ended(const ls_trial *t, int code, const char *last, ls_er
                        "training %s was killed by signal %d; the same command continues", t->dir,
                        code - 128);
     return ls_fail(e, LS_EINVAL, "training %s failed with exit code %d: %.300s (%s.log)", t->dir,
-                   code, last, t->dir);
+                   code, why, t->dir);
 }
 
 ls_status ls_runner_wait(ls_runner *r, ls_trial **t_p, ls_error *e) {
@@ -272,7 +294,8 @@ ls_status ls_runner_wait(ls_runner *r, ls_trial **t_p, ls_error *e) {
     t->runs = false;
     r->idle += t->workers;
     if (good && ls_trial_step(t) >= t->until) return LS_OK;
-    char *output = ls_format("%s.log", t->dir), *last = last_line(output);
+    char *output = ls_format("%s.log", t->dir);
+    char *last = good ? ls_strdup("") : why_failed(output, code);
     t->diverged = !good && strstr(last, DIVERGED);
     ls_status s = t->diverged ? LS_OK : fail_ended(t, code, last, e);
     free(output);
@@ -351,7 +374,7 @@ ls_status ls_runner_evaluate(ls_runner *r, const ls_trial *t, double *loss_p, ls
                     checkpoint, t->dir);
     if (s == LS_OK) s = start(r, words, output, NULL, e);
     if (s == LS_OK) s = wait_process(r, &ended, &code, e);
-    if (s == LS_OK) last = last_line(output);
+    if (s == LS_OK) last = code ? why_failed(output, code) : last_line(output);
     if (s == LS_OK && code)
         s = ls_fail(e, LS_EINVAL, "lockstep eval %s failed with exit code %d: %.300s", checkpoint,
                     code, last);

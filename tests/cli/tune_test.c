@@ -203,6 +203,8 @@ static void test_full(void **state) {
     static const char *const faults[][2] = {
         {"write tune.jsonl ENOSPC 4", "tune.jsonl: can't be written: No space left"},
         {"write tune.txt ENOSPC 3", "tune.txt"},
+        {"write trial-002.log ENOSPC 0; write trial-002/checkpoints ENOSPC 0",
+         "trial-002.log: can't be written: No space left"},
         {"write trial-004 ENOSPC 0", "trial-004"},
         {"write .step-4/model ENOSPC 0", "could not be written; there is no good one"},
         {"rename .copy ENOSPC 0", "No space left"},
