@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "coll/neighbours.h"
 #include "net/launch/environment.h"
+#include "net/launch/tether.h"
 #include "net/local/shared_net.h"
 #include "net/mpi/mpi.h"
 #include "net/tcp/join.h"
@@ -357,6 +358,7 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     else
         LS_TRY(ls_environment_read(&env, e));
     if (!meeting_of(o)) LS_TRY(refuse_child(&env, e));
+    if (env.launcher == LS_LAUNCHER_LOCKSTEP) ls_tether_tie();
     const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
     const char *name = transport_of(o);
     bool any = !name;

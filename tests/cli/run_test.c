@@ -250,6 +250,22 @@ static void test_killed_launcher(void **state) {
     free(output);
 }
 
+/* Between the launcher and its workers stand scripts, which alone are its children. */
+static void test_killed_launcher_of_scripts(void **state) {
+    (void)state;
+    char *output = NULL;
+    write_script("tied.sh", "$2 train configs/tiny.yaml -o $1/tied --set train.steps=1000000 "
+                            ">$1/tied.log 2>&1 &\n"
+                            "echo $! > $1/tied.$LOCKSTEP_RANK\nwait\n");
+    program p = program_start("run -n 2 sh @/tied.sh @ " LOCKSTEP_PROGRAM, 0);
+    pid_t pids[2] = {pid_of("tied.0"), pid_of("tied.1")};
+    wait_for_file("tied/metrics.jsonl");
+    kill(p.pid, SIGKILL);
+    for (int r = 0; r < 2; r++) assert_true(is_gone(pids[r]));
+    assert_int_equal(program_end(&p, &output), 137);
+    free(output);
+}
+
 /* A child inherits an ignored SIGCHLD from its parent. */
 static void test_ignored_children(void **state) {
     (void)state;
@@ -269,6 +285,7 @@ int main(void) {
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
         cmocka_unit_test(test_killed_launcher),
+        cmocka_unit_test(test_killed_launcher_of_scripts),
         cmocka_unit_test(test_ignored_children),
     };
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)

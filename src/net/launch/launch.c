@@ -18,13 +18,15 @@
 #include "net/join_key.h"
 #include "net/launch/child.h"
 #include "net/launch/stop.h"
+#include "net/launch/tether.h"
 #include "net/local/commons.h"
 
 struct ls_launch {
     const ls_launch_options *o;
     const ls_launch_signals *signals;
     ls_commons commons;
-    int listen_fd; /* of worker 0, for groups over TCP */
+    ls_tether tether; /* of a program's workers */
+    int listen_fd;    /* of worker 0, for groups over TCP */
     char address[32], key[65];
     pid_t *pids; /* [nworkers], 0 once reaped */
     int alive;
@@ -91,6 +93,7 @@ static _Noreturn void worker(const ls_launch *l, int rank) {
         fflush(NULL);
         _exit(code);
     }
+    ls_tether_show(&l->tether);
     fcntl(l->commons.fd, F_SETFD, 0);
     fcntl(l->listen_fd, F_SETFD, 0);
     ls_process_restore();
@@ -133,7 +136,8 @@ static ls_status fork_workers(ls_launch *l, ls_error *e) {
 ls_status ls_launch_start(const ls_launch_options *o, const ls_launch_signals *signals,
                           ls_launch **l_p, ls_error *e) {
     ls_launch *l = LS_NEW(ls_launch);
-    *l = (ls_launch){.o = o, .signals = signals, .commons = {.fd = -1}, .listen_fd = -1};
+    *l = (ls_launch){
+        .o = o, .signals = signals, .commons = {.fd = -1}, .listen_fd = -1, .tether = {{-1, -1}}};
     l->pids = LS_NEW_ARRAY(pid_t, (size_t)o->nworkers);
     ls_status s = LS_OK;
     if (o->size) {
@@ -142,6 +146,7 @@ ls_status ls_launch_start(const ls_launch_options *o, const ls_launch_signals *s
         s = ls_commons_create(o->nworkers, o->arena_nbytes, false, &l->commons, e);
         if (s == LS_OK) s = make_meeting_place(l, e);
     }
+    if (s == LS_OK && o->argv) s = ls_tether_open(&l->tether, e);
     if (s == LS_OK) s = fork_workers(l, e);
     if (l->listen_fd >= 0) close(l->listen_fd); /* it is worker 0's */
     l->listen_fd = -1;
@@ -165,6 +170,7 @@ void ls_launch_close(ls_launch *l) {
     for (int i = 0; i < l->o->nworkers; i++)
         while (l->pids[i] && waitpid(l->pids[i], NULL, 0) < 0 && errno == EINTR) {
         }
+    ls_tether_close(&l->tether);
     ls_commons_close(&l->commons);
     free(l->pids);
     free(l);
