@@ -19,6 +19,7 @@
 #include "model/types.h"
 #include "report/events.h"
 #include "report/noise_line.h"
+#include "storage/checkpoint.h"
 #include "tensor/sum_order.h"
 
 /* MOST_COMMAND: bytes of a command line that are recorded; a line of the file has fewer than
@@ -399,7 +400,9 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
     add_line(m, line);
 }
 
-ls_status ls_step_diverged(int64_t step, const ls_step_out *out, const char *advice, ls_error *e) {
+ls_status ls_step_diverged(const char *run, int64_t step, const ls_step_out *out, const char *other,
+                           ls_error *e) {
+    int64_t saved = -1;
     double loss = out->loss, norm = out->grad_norm; /* a NaN has a sign, which says nothing */
     if (isnan(loss)) loss = fabs(loss);
     if (isnan(norm)) norm = fabs(norm);
@@ -409,9 +412,14 @@ ls_status ls_step_diverged(int64_t step, const ls_step_out *out, const char *adv
             "step 1: the loss is %g and the gradient's norm %g; the data, or the weights "
             "that the run began with, have numbers that are not finite or too large",
             loss, norm);
+    if (run && ls_checkpoint_below(run, step, &saved, NULL) != LS_OK) saved = -1;
     return ls_fail(e, LS_EINVAL,
-                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, %s",
-                   (long long)step, loss, norm, advice);
+                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr%s%s%s",
+                   (long long)step, loss, norm,
+                   !other      ? ""
+                   : saved < 0 ? ", or "
+                               : ", ",
+                   other ? other : "", saved < 0 ? "" : ", or continue from an earlier checkpoint");
 }
 
 ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {

@@ -58,10 +58,11 @@ ls_noise_scale ls_metrics_noise(const ls_metrics *);
  * this host holds the run directory. The line also has the order of products in bf16; it is written
  * with the next one. */
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
+/* LS_EINVAL: the loss or the norm of a step is not finite. What to do: a lower rate, `other` (NULL:
+ * nothing), and an earlier checkpoint where `run` (NULL: none is written) has one. */
+ls_status ls_step_diverged(const char *run, int64_t step, const ls_step_out *, const char *other,
+                           ls_error *);
 /* Records that the loss or the norm of the gradient of this step is not finite: the run ends. */
-/* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower
- * rate. */
-ls_status ls_step_diverged(int64_t step, const ls_step_out *, const char *advice, ls_error *);
 ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
 /* Records that a program has closed its trainer after this step. */
 ls_status ls_metrics_ended(ls_metrics *, int64_t step, ls_error *);

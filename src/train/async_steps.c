@@ -102,9 +102,7 @@ static ls_status on_step(void *arg, const ls_async_step *s, ls_error *e) {
     bool diverged = !isfinite(s->out.loss) || !isfinite(s->out.grad_norm);
     if (diverged) LS_TRY(ls_metrics_diverged(l->out.metrics, s->step + 1, e));
     if (diverged)
-        return ls_step_diverged(s->step + 1, &s->out,
-                                "set sync.delay_aware: on, or continue from an earlier checkpoint",
-                                e);
+        return ls_step_diverged(l->run->dir, s->step + 1, &s->out, "set sync.delay_aware: on", e);
     return ls_metrics_step(l->out.metrics, s->step + 1, &in, &s->out, &t, e);
 }
 

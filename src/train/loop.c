@@ -121,7 +121,7 @@ static void give_up_step(ls_loop *l, double seconds) {
 ls_status ls_loop_diverged(ls_loop *l, int64_t steps, const ls_step_out *out, ls_error *e) {
     ls_status s = l->out.metrics ? ls_metrics_diverged(l->out.metrics, steps, e) : LS_OK;
     LS_TRY(ls_member_wait(&l->m, s, e));
-    return ls_step_diverged(steps, out, "or continue from an earlier checkpoint", e);
+    return ls_step_diverged(l->run->dir, steps, out, NULL, e);
 }
 
 /* Bytes that were lost while a step read them were zeros to it: whatever it says then does not

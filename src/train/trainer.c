@@ -381,7 +381,7 @@ static ls_status log_step(ls_trainer *t, const ls_step_in *in, const ls_step_out
 static ls_status fail_diverged(ls_trainer *t, const ls_step_out *out, ls_error *e) {
     ls_status s = t->metrics ? ls_metrics_diverged(t->metrics, t->steps, e) : LS_OK;
     LS_TRY(ls_member_wait(&t->m, s, e));
-    return ls_step_diverged(t->steps, out, "or continue from an earlier checkpoint", e);
+    return ls_step_diverged(t->dir, t->steps, out, NULL, e);
 }
 
 static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {

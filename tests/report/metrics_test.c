@@ -13,6 +13,7 @@
 #include "base/transcript.h"
 #include "folder.h"
 #include "report/run_status.h"
+#include "storage/checkpoint.h"
 #include "test.h"
 
 static ls_config config;
@@ -278,15 +279,37 @@ static void test_missing(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
-/* A NaN's sign is not printed. */
+static void make_checkpoint(int64_t step) {
+    ls_error e = {0};
+    char *path = ls_checkpoint_path(run, step);
+    assert_ls_ok(ls_file_make_dirs(path, &e), e);
+    free(path);
+}
+
+static void diverges(const char *at, const char *other, const char *advice) {
+    ls_error e = {0};
+    const ls_step_out out = {.loss = -(double)NAN, .grad_norm = -(double)NAN};
+    char *want =
+        ls_format("step 7: the loss is nan and the gradient's norm nan; lower optim.lr%s", advice);
+    assert_int_equal(ls_step_diverged(at, 7, &out, other, &e), LS_EINVAL);
+    assert_string_equal(e.msg, want);
+    free(want);
+}
+
+/* A NaN's sign is not printed. An earlier checkpoint is mentioned where there is one. */
 static void test_diverged(void **state) {
     (void)state;
     ls_error e = {0};
-    const ls_step_out out = {.loss = -(double)NAN, .grad_norm = -(double)NAN};
-    assert_ls_fails(ls_step_diverged(7, &out, "or stop", &e), LS_EINVAL,
-                    "step 7: the loss is nan and the gradient's norm nan; lower optim.lr, or stop",
-                    e);
-    assert_ls_fails(ls_step_diverged(1, &out, "or stop", &e), LS_EINVAL,
+    const ls_step_out out = {.loss = NAN, .grad_norm = NAN};
+    diverges(NULL, NULL, "");
+    diverges(run, NULL, "");
+    diverges(run, "stop", ", or stop");
+    make_checkpoint(7);
+    diverges(run, NULL, "");
+    make_checkpoint(5);
+    diverges(run, NULL, ", or continue from an earlier checkpoint");
+    diverges(run, "stop", ", stop, or continue from an earlier checkpoint");
+    assert_ls_fails(ls_step_diverged(run, 1, &out, NULL, &e), LS_EINVAL,
                     "step 1: the loss is nan and the gradient's norm nan; the data, or the weights "
                     "that the run began with, have numbers that are not finite or too large",
                     e);
