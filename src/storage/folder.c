@@ -524,7 +524,8 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
         ls_frozen_file_repair(f->run.dir, f->run.model, f->run.config);
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
         s = start_from(&f->run, path, e);
-        if (s == LS_OK) log_changes(&f->run, path);
+        if (s == LS_OK && !ls_best_is_over(f->run.dir, f->run.config, step))
+            log_changes(&f->run, path);
         if (s == LS_OK) s = restore(&f->run, path, e);
         if (s == LS_OK && !path)
             s = ls_frozen_file_make(f->run.dir, f->run.model, f->run.config, e);

@@ -14,8 +14,10 @@
 
 typedef struct ls_run {
     ls_config config;
-    ls_buf config_text;  /* as YAML */
-    const char *dir;     /* the run directory; NULL: leaves nothing on disk */
+    ls_buf config_text;      /* as YAML */
+    const char *dir;         /* the run directory; NULL: leaves nothing on disk */
+    const char *const *sets; /* [nsets] "KEY=VALUE": the keys that were set for this start */
+    int nsets;
     const char *command; /* by which it was started; NULL: not known */
     const char *again;   /* the command that continues this run, to be printed; NULL: none */
     int nworkers;        /* at the beginning; of this host, if there are several */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "async/async.h"
 #include "async/bounded.h"
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
+#include "config/key.h"
 #include "infer/results.h"
 #include "state/store_backup.h"
 #include "storage/checkpoint.h"
@@ -186,15 +188,39 @@ ls_status ls_summary_print(ls_loop *l, const ls_summary *x, ls_error *e) {
     return LS_OK;
 }
 
+/* The keys that were set to other values than the run has had: "; not used: optim.lr". */
+static void put_unused(const ls_loop *l, ls_buf *out) {
+    const ls_run *r = l->run;
+    char *path = ls_checkpoint_path(r->dir, l->steps), *file = ls_format("%s/config.yaml", path);
+    ls_config *was = LS_NEW(ls_config);
+    bool any = false, read = ls_config_read(file, was, NULL) == LS_OK;
+    for (int i = 0; read && i < r->nsets; i++) {
+        char *key = ls_format("%.*s", (int)strcspn(r->sets[i], "="), r->sets[i]);
+        const ls_config_key *k = ls_config_key_find(key);
+        if (k && !ls_config_key_is_equal(was, &r->config, k)) {
+            ls_buf_printf(out, "%s%s", any ? ", " : "; not used: ", key);
+            any = true;
+        }
+        free(key);
+    }
+    free(was);
+    free(file);
+    free(path);
+}
+
 void ls_summary_complete(const ls_loop *l) {
     const ls_config *c = &l->run->config;
+    ls_buf unused = {0};
+    ls_buf_append(&unused, "", 0);
+    put_unused(l, &unused);
     if (l->steps >= c->train.steps)
-        ls_log("%s: is complete: step %lld of %lld; raise %s to train on", l->run->dir,
+        ls_log("%s: is complete: step %lld of %lld; raise %s to train on%s", l->run->dir,
                (long long)l->steps, (long long)c->train.steps,
-               c->train.epochs > 0 ? "train.epochs" : "train.steps");
+               c->train.epochs > 0 ? "train.epochs" : "train.steps", unused.data);
     else
         ls_log("%s: is complete: stopped early after step %lld, with the best at step %lld; raise "
-               "train.patience (%lld) to train on",
+               "train.patience (%lld) to train on%s",
                l->run->dir, (long long)l->steps, (long long)l->val.best.step,
-               (long long)c->train.patience);
+               (long long)c->train.patience, unused.data);
+    ls_buf_free(&unused);
 }

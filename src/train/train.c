@@ -183,6 +183,8 @@ static void begin_stops(void) {
 
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_run run = {.dir = o->run,
+                  .sets = o->sets,
+                  .nsets = o->nsets,
                   .command = o->command,
                   .again = o->again,
                   .resumes = o->resume,

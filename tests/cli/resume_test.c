@@ -146,7 +146,10 @@ static void test_directory(void **state) {
     expect("train --resume @/dir/ --set parallel.zero=3 --set log.every=7 -n 1", 0,
            "continuing from");
     same_bits("dir");
-    expect("train --resume @/dir", 0, "dir: is complete: step 60 of 60");
+    expect("train --resume @/dir --set parallel.zero=3", 0,
+           "dir: is complete: step 60 of 60; raise train.steps to train on\n");
+    expect("train --resume @/dir --set parallel.zero=2 --set log.every=7 --set optim.lr=1e-2", 0,
+           "raise train.steps to train on; not used: parallel.zero, optim.lr\n");
 }
 
 /* Replicas that gossip have no mean when the run stops: who uses the model is told. */

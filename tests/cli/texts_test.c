@@ -118,13 +118,13 @@ static void test_validation(void **state) {
     model_of("eval @/own --json", own);
     model_of("eval @/own --data @/held --json", other);
     assert_string_equal(own, other);
-    expect("train --resume @/own -n 1 --set data.val_path=@/books", 0,
+    expect("train --resume @/own -n 1 --set train.steps=13 --set data.val_path=@/books", 0,
            "data.val_path has changed, but the run has saved its tokens");
     shell_of_run("own", "cp $r/tokenizer.json was.json && rm $r/tokens.bin");
-    expect("train --resume @/own -n 1 --set train.steps=13 --set data.val_path=@/held", 0,
+    expect("train --resume @/own -n 1 --set train.steps=14 --set data.val_path=@/held", 0,
            "tokens.bin: was missing; made");
     shell_of_run("own", "rm $r/tokens.bin && mv held away && mkdir held && cp away/*10.md held");
-    expect("train --resume @/own -n 1 --set train.steps=14", 1,
+    expect("train --resume @/own -n 1 --set train.steps=15", 1,
            "is not the text that it was made from; put one of them back, or name the text with "
            "--set data.val_path=FILE");
     shell_of_run("", "rm -r held && mv away held");
