@@ -439,6 +439,17 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
     return status;
 }
 
+/* Opens a table that a run refuses, since values are missing and data.missing does not say what
+ * becomes of them, without the rows that lack one. */
+static ls_status open_whole_rows(const ls_args *a, const wish *w, ls_source **s_p) {
+    ls_config *c = LS_NEW(ls_config);
+    ls_status status = make_config(a, w, c, NULL);
+    if (status == LS_OK) status = ls_config_set(c, "data.missing=drop", NULL);
+    if (status == LS_OK) status = ls_samples_open_files(c, cli_given(a, CHECK), s_p, NULL);
+    free(c);
+    return status;
+}
+
 /* The member that has the text of JSON objects, as --set data.text says; NULL: it does not. */
 static const char *text_column(const ls_args *a) {
     static const char key[] = "data.text=";
@@ -488,12 +499,16 @@ static int run_samples(const ls_args *a, const char *paths) {
     wish w = {.images = DEFAULT_IMAGES, .samples = DEFAULT_SAMPLES};
     ls_error e = {0};
     ls_source *s = NULL;
+    int code = 0;
     if (!read_numbers(a, &w)) return CLI_USAGE;
+    ls_note_once(); /* where the files are opened twice */
     if (open_source(a, &w, &s, &e) != LS_OK) {
         bool texts = e.code == LS_EINVAL && !cli_given(a, FORMAT) &&
                      !(ls_file_is_dir(paths) && ls_image_tree_is(paths));
         ls_tally_kind kind = texts ? ls_tally_kind_besides(paths) : LS_TALLY_SAMPLES;
-        return kind == LS_TALLY_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
+        if (kind != LS_TALLY_SAMPLES) return run_texts(a, paths, kind);
+        code = cli_fail(&e);
+        if (e.code != LS_EINVAL || open_whole_rows(a, &w, &s) != LS_OK) return code;
     }
     for (int i = 0; i < s->nfields; i++)
         if (s->fields[i].trouble) ls_log("%s", s->fields[i].trouble);
@@ -505,7 +520,7 @@ static int run_samples(const ls_args *a, const char *paths) {
     int64_t most = w.images > w.samples ? w.images : w.samples;
     ls_survey c = ls_survey_read(s, cli_given(a, CHECK), (size_t)most);
     /* The picture comes first: whoever reads the text may close it early. */
-    int code = c.ndamaged ? CLI_FAILED : 0;
+    if (c.ndamaged) code = CLI_FAILED;
     ls_status drawn = LS_OK;
     if (cli_given(a, SHEET))
         drawn = ls_sheet_of(&c, w.images, cli_value(a, SHEET), ls_output_write, &e);

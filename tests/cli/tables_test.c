@@ -262,6 +262,17 @@ static void test_other_missing(void **state) {
            "data.missing: a is refuse, drop or mean");
 }
 
+/* lockstep data shows the rows that have all values, and what a run does with the others. */
+static void test_shown(void **state) {
+    (void)state;
+    expect("data @/lacks.csv", 1, "set data.missing (--missing) to drop");
+    expect("data @/lacks.csv", 1,
+           "missing    2 rows without a value, left out\nsample 0   a 4.5  b 1");
+    expect("data @/lacks.jsonl --json", 1, "\"missing\": 2");
+    expect("data @/lacks.csv --missing drop", 0, "missing    2 rows without a value, left out");
+    expect("data @/lacks.csv --set data.missing={a:\tmean}", 1, "sample 0   a 4.5  b 1");
+}
+
 /* A target that is not what its loss compares with. */
 static void test_targets(void **state) {
     (void)state;
@@ -343,7 +354,7 @@ int main(void) {
         cmocka_unit_test(test_odd),           cmocka_unit_test(test_targets),
         cmocka_unit_test(test_other_form),    cmocka_unit_test(test_given),
         cmocka_unit_test(test_layers),        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_other_missing),
+        cmocka_unit_test(test_other_missing), cmocka_unit_test(test_shown),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
