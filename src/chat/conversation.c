@@ -260,10 +260,12 @@ static const form *form_of(const ls_json *line) {
     return NULL;
 }
 
-/* Tables may have questions and answers, too, as numbers. */
+/* Other objects may have these members, too: tables questions as numbers, records of files a "text"
+ * with its size. */
 const char *ls_conversation_form(const ls_json *line) {
     const form *f = ls_json_is_object(line) ? form_of(line) : NULL;
-    bool is = f && (f->read != read_question || ls_json_text(ls_json_get(line, f->needs[0])));
+    bool needs_text = f && (f->read == read_question || f->read == read_text);
+    bool is = f && (!needs_text || ls_json_text(ls_json_get(line, f->needs[0])));
     return is ? f->needs[0] : NULL;
 }
 

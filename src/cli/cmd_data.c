@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "config/config.h"
 #include "dataset/samples.h"
+#include "report/run_status.h"
 #include "report/sheet.h"
 #include "source/adapt.h"
 #include "source/images/image.h"
@@ -535,6 +536,11 @@ static int run_samples(const ls_args *a, const char *paths) {
 }
 
 static int run(const ls_args *a) {
+    if (a->nwords == 1 && !cli_given(a, FORMAT) && ls_run_status_is_run(a->words[0])) {
+        ls_log("data: %s is a run directory; data.* of %s/config.yaml name what it was trained on",
+               a->words[0], a->words[0]);
+        return CLI_USAGE;
+    }
     char *paths = cli_join(a->words, a->nwords);
     ls_tally_kind kind = kind_of(a, paths);
     int code = kind == LS_TALLY_SAMPLES ? run_samples(a, paths) : run_texts(a, paths, kind);

@@ -115,6 +115,8 @@ static void test_keys(void **state) {
                 {"{\"prompt\": \"a\", \"completion\": \"b\"}", "prompt"},
                 {"{\"chosen\": \"a\", \"rejected\": \"b\"}", "chosen"},
                 {"{\"text\": \"a\"}", "text"},
+                {"{\"text\": {\"bytes\": 7}}", NULL},
+                {"{\"question\": 1, \"answer\": 2}", NULL},
                 {"{\"a\": 1}", NULL},
                 {"", NULL},
                 {"[1]", NULL},

@@ -271,6 +271,7 @@ static void test_shown(void **state) {
     expect("data @/lacks.jsonl --json", 1, "\"missing\": 2");
     expect("data @/lacks.csv --missing drop", 0, "missing    2 rows without a value, left out");
     expect("data @/lacks.csv --set data.missing={a:\tmean}", 1, "sample 0   a 4.5  b 1");
+    expect_line("data @/none", 2, "is a run directory; data.* of ");
 }
 
 /* A target that is not what its loss compares with. */
