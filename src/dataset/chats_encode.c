@@ -9,6 +9,7 @@
 #include "chat/preference.h"
 #include "chat/show.h"
 #include "dataset/chats.h"
+#include "source/note.h"
 #include "source/plain.h"
 #include "source/text_files.h"
 
@@ -218,7 +219,8 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
             "%llu %s%s CR in their texts, as line ends (CR LF) or alone, which is taken as a part "
             "of the text",
             (unsigned long long)r->ncr, unit_of(c), r->ncr == 1 ? " has" : "s have");
-    if (!r->shown.len) return;
+    /* of models that are compared, those with the same template show the same */
+    if (!r->shown.len || !ls_note_is_new(r->shown.data)) return;
     ls_highlight h = ls_highlight_for(STDERR_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END);
     ls_log("the first one; what is trained on is %s:", ls_shown_as(&h));
     for (const char *line = r->shown.data; *line;) {

@@ -19,7 +19,7 @@ static bool once;
 
 void ls_note_once(void) { once = true; }
 
-static bool is_new(const char *text) {
+bool ls_note_is_new(const char *text) {
     ls_hash h = ls_hash_bytes(text, strlen(text));
     bool known = false;
     pthread_mutex_lock(&lock);
@@ -36,5 +36,5 @@ void ls_note(const char *format, ...) {
     va_start(list, format);
     vsnprintf(e.msg, sizeof e.msg, format, list);
     va_end(list);
-    if (!once || is_new(e.msg)) ls_log("%s", e.msg);
+    if (!once || ls_note_is_new(e.msg)) ls_log("%s", e.msg);
 }

@@ -257,6 +257,11 @@ static void test_before(void **state) {
     expect(TUNE "-n 1 -o @/short --set model.context=22", 0, NULL);
     char *output = output_of("eval @/short --chat @/chats.jsonl --before");
     assert_int_equal(occurrences(output, "longer than model.context 22: "), 2);
+    assert_int_equal(occurrences(output, "the first one; what is trained on is "), 2);
+    free(output);
+    output =
+        output_of("eval @/short --chat @/chats.jsonl --before --set data.template=@/chat.jinja");
+    assert_int_equal(occurrences(output, "the first one; what is trained on is "), 1); /* alike */
     free(output);
     write_text("some.txt", "the text is longer than one context of twenty-two tokens, by far\n");
     expect("eval @/short --data @/some.txt --before", 0, "some.txt: 44 of ");
