@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/print.h"
+#include "base/ram.h"
 #include "cli/cli.h"
 #include "cli/device_option.h"
 #include "http/visitor.h"
@@ -190,6 +191,15 @@ static int serve(ls_front_options *o) {
     return served == LS_OK ? 0 : cli_fail(&e);
 }
 
+/* The kernel grants more memory than there is, and kills the server later. Without the option there
+ * is no check: pages that are not used take no memory. */
+static ls_status check_cache(const ls_args *a, double mb, ls_error *e) {
+    const ls_ram r = ls_ram_allowed();
+    if (!cli_given(a, CACHE) || mb * 1e6 <= r.nbytes) return LS_OK;
+    return ls_fail(e, LS_ENOMEM, "--cache-mb: keys and values in %.0f MB; %s %.0f MB of memory", mb,
+                   r.of_group ? "its control group may use" : "this machine has", r.nbytes / 1e6);
+}
+
 static int run(const ls_args *a) {
     ls_front_options o = {.engine.rows = 256};
     double cache_mb = 1024;
@@ -199,6 +209,7 @@ static int run(const ls_args *a) {
     if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
         return CLI_USAGE;
     const char *device = cli_device(a, DEVICE);
+    if (!device && check_cache(a, cache_mb, &e) != LS_OK) return cli_fail(&e);
     if (open_model(a, o.workers, device, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;

@@ -210,6 +210,7 @@ static void test_usage(void **state) {
     expect("train configs/tiny.yaml -o @/never -n 2 --set parallel.optimizer_state=file --set "
            "parallel.state_dir=@/nowhere",
            1, "a file can't be created here");
+    expect("serve @/absent --cache-mb 1e9", 1, "keys and values in 1000000000 MB; ");
     expect("help fly", 2, "there is no command 'fly'");
 }
 
