@@ -178,7 +178,9 @@ void ls_evaluation_print(const ls_evaluation *v, ls_buf *out) {
             continue;
         }
         char text[LS_LOSS_TEXT];
-        if (fabs(m->value) < 0.01 && m->value != 0)
+        if (isnan(m->value))
+            ls_buf_printf(out, ", %s -", m->name);
+        else if (fabs(m->value) < 0.01 && m->value != 0)
             ls_buf_printf(out, ", %s %.3g", m->name, m->value);
         else
             ls_buf_printf(out, ", %s %s", m->name, ls_loss_text(m->value, text));

@@ -32,7 +32,7 @@ ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, in
 ls_evaluation ls_evaluation_of_records(const ls_model *, const double *records, uint64_t n,
                                        double nbytes);
 
-/* Appends ", accuracy 0.9312" for each metric. */
+/* Appends ", accuracy 0.9312" for each metric, ", auc -" for one without a value. */
 void ls_evaluation_print(const ls_evaluation *, ls_buf *);
 
 /* The area under the receiver operating characteristic of pairs [n] of a score and a class (1, 0,

@@ -362,21 +362,23 @@ static void test_late(void **state) {
     ls_model_free(&m);
 }
 
-/* The parts of a metric are one in the line, by their range; others are as they are. */
+/* The parts of a metric are one in the line, by their range; others are as they are, one without a
+ * value as "-". */
 static void test_parts(void **state) {
     (void)state;
-    ls_evaluation v = {.nmetrics = 7,
+    ls_evaluation v = {.nmetrics = 8,
                        .metrics = {{"router/balance", 1.02},
                                    {"router/load/0", 0.25},
                                    {"router/load/1", 0.0625},
                                    {"router/load/2", 0.5},
                                    {"router/dropped", 0.125},
                                    {"top/5", 0.5},
-                                   {"other/0", 0.75}}};
+                                   {"other/0", 0.75},
+                                   {"auc", NAN}}};
     ls_buf text = {0};
     ls_evaluation_print(&v, &text);
     assert_string_equal(text.data, ", router/balance 1.0200, router/load of 3 from 0.0625 to 0.5000"
-                                   ", router/dropped 0.1250, top/5 0.5000, other/0 0.7500");
+                                   ", router/dropped 0.1250, top/5 0.5000, other/0 0.7500, auc -");
     ls_buf_free(&text);
 }
 
