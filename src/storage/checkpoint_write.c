@@ -1,5 +1,7 @@
 /* checkpoint_write.c - writes checkpoints: see checkpoint.h. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -131,6 +133,19 @@ static void sync_lines(const char *run) {
     if (!good) ls_log("%s; lines of it may be lost if the machine stops", why.msg);
 }
 
+/* A message names the checkpoint that is being written as RUN/checkpoints/step-N, which people
+ * know, not by its hidden directory. */
+static ls_status show(ls_status status, const char *hidden, int64_t step, ls_error *e) {
+    char *at = status != LS_OK && e ? strstr(e->msg, hidden) : NULL;
+    if (!at) return status;
+    char *text = ls_format("%.*s%.*s/step-%lld%s", (int)(at - e->msg), e->msg,
+                           (int)(strrchr(hidden, '/') - hidden), hidden, (long long)step,
+                           at + strlen(hidden));
+    snprintf(e->msg, sizeof e->msg, "%s", text);
+    free(text);
+    return status;
+}
+
 /* Called when all files are written: reads them back and renames the hidden directory. On failure,
  * also that of `status`, removes it. */
 static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
@@ -150,7 +165,7 @@ static ls_status publish(const char *run, const char *hidden, const ls_train_sta
     free(folder);
     free(name);
     free(final);
-    return status;
+    return show(status, hidden, s->step, e);
 }
 
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
@@ -206,7 +221,7 @@ ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *s, ls_er
     if (status == LS_OK) status = ls_file_sync_dir(hidden, e);
     if (status != LS_OK) ls_checkpoint_drop(hidden);
     drop_files(&f);
-    return status;
+    return show(status, hidden, s->step, e);
 }
 
 ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const ls_owners *o,
@@ -215,7 +230,7 @@ ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const 
     files_of(hidden, s, &f);
     ls_status status = ls_part_write(hidden, f.files, o->plan, o->first, o->end, e);
     drop_files(&f);
-    return status;
+    return show(status, hidden, s->step, e);
 }
 
 /* Hashes the tensors from the files, since no process has the whole state in memory. */

@@ -81,6 +81,7 @@ static void beside(const char *kind, const char *more) {
         if (code != 0) fail_msg("%s: exit code %d:\n%s", rule, code, output);
         assert_output_has(output, "lockstep: the checkpoint of step 30 failed: ");
         assert_output_has(output, faults[i][1]);
+        assert_null(strstr(output, "/.step-"));
         assert_int_equal(occurrences(output, "failed"), 1);
         free(output);
         snprintf(rule, sizeof rule, "%s/checkpoints/step-30", run);
