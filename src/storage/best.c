@@ -11,8 +11,7 @@ bool ls_best_is_sought(const ls_config *c) {
     return c->checkpoint.best == LS_BEST_ON || c->train.patience > 0;
 }
 
-/* Does the config retain the best of the checkpoints? */
-static bool is_retained(const ls_config *c) {
+bool ls_best_is_retained(const ls_config *c) {
     return c->checkpoint.best == LS_BEST_AUTO || ls_best_is_sought(c);
 }
 
@@ -104,5 +103,5 @@ void ls_best_describe(const ls_best *b, const ls_config *c, int64_t step, ls_che
     bool evaluated = b->val_step == step && isfinite(b->val_loss);
     x->val_loss = evaluated ? b->val_loss : 0;
     x->val_samples = evaluated ? b->nsamples : 0;
-    x->best_samples = is_retained(c) ? b->nsamples : 0;
+    x->best_samples = ls_best_is_retained(c) ? b->nsamples : 0;
 }

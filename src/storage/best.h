@@ -45,6 +45,8 @@ typedef struct ls_best_state {
 
 /* Does each evaluation with a new lowest loss write a checkpoint? */
 bool ls_best_is_sought(const ls_config *);
+/* Does the best of the checkpoints stay when it is no longer one of the newest? */
+bool ls_best_is_retained(const ls_config *);
 /* Notes the latest evaluation, after `step` steps; the same one may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);
 /* Does the run end after `steps` steps because the loss has not fallen for train.patience

@@ -175,13 +175,14 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 }
 
 /* The most that are on disk at a time, of those that are certain: the newest, one that is being
- * written, and the best. By time a short run has none, so these count only if they are asked for;
- * loop.c leaves room for the last one. */
+ * written, and the best, which has a checkpoint of its own where it is sought. By time a short run
+ * has none, so these count only if they are asked for; loop.c leaves room for the last one. */
 static int64_t most_checkpoints(const ls_config *c) {
     int64_t most = c->checkpoint.keep + 1, every = c->checkpoint.every;
     int64_t due = every > 0 ? (c->train.steps + every - 1) / every : 1;
     if (c->checkpoint.minutes > 0 && ls_config_is_written(c, "checkpoint.minutes")) due = most;
-    if (ls_best_is_sought(c) && c->train.eval_every > 0) due++, most++;
+    if (ls_best_is_retained(c) && c->train.eval_every > 0) most++;
+    if (ls_best_is_sought(c) && c->train.eval_every > 0) due++;
     return due < most ? due : most;
 }
 

@@ -185,6 +185,31 @@ static void test_check(void **state) {
     assert_int_equal(chmod(dir, 0755), 0);
 }
 
+/* There must be room for the newest checkpoints, one that is being written, and the best. */
+static void test_room(void **state) {
+    (void)state;
+    static const struct {
+        int64_t every;
+        ls_config_best best;
+        const char *want;
+    } cases[] = {
+        {10, LS_BEST_OFF, "and 3 checkpoints, "},  {10, LS_BEST_AUTO, "and 4 checkpoints, "},
+        {10, LS_BEST_ON, "and 4 checkpoints, "},   {25, LS_BEST_OFF, "and 2 checkpoints, "},
+        {25, LS_BEST_AUTO, "and 2 checkpoints, "}, {25, LS_BEST_ON, "and 3 checkpoints, "}};
+    const ls_config was = config;
+    ls_plan huge = plan;
+    huge.share.islands = 1 << 30;
+    ls_folder_run r = run_with(true);
+    r.plan = &huge;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_error e = {0};
+        config.checkpoint.every = cases[i].every;
+        config.checkpoint.best = cases[i].best;
+        assert_ls_fails(ls_folder_check(&r, &e), LS_EIO, cases[i].want, e);
+    }
+    config = was;
+}
+
 /* ---- a run whose workers were lost ---- */
 
 typedef struct follower {
@@ -388,10 +413,16 @@ static void test_phases(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays),
-                                       TEST(test_refused),   TEST(test_check),
-                                       TEST(test_follow),    TEST(test_follow_checkpoint),
-                                       TEST(test_unmounted), TEST(test_repair),
-                                       TEST(test_changed),   TEST(test_phases)};
+    const struct CMUnitTest tests[] = {TEST(test_abandoned),
+                                       TEST(test_stays),
+                                       TEST(test_refused),
+                                       TEST(test_check),
+                                       TEST(test_room),
+                                       TEST(test_follow),
+                                       TEST(test_follow_checkpoint),
+                                       TEST(test_unmounted),
+                                       TEST(test_repair),
+                                       TEST(test_changed),
+                                       TEST(test_phases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
