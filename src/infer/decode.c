@@ -63,7 +63,7 @@ void ls_decode_close(ls_decode *d) {
     *d = (ls_decode){0};
 }
 
-/* The logits after T more tokens. */
+/* The same by the layers, without the decoder. */
 static const float *continued(ls_decode *d, const uint32_t *tokens, int64_t T) {
     float *kept = d->memory;
     ls_infer f = {.model = d->model,
@@ -93,7 +93,8 @@ const float *ls_decode_next(ls_decode *d, uint32_t token) {
     return logits;
 }
 
-const float *ls_decode_more(ls_decode *d, const uint32_t *tokens, int64_t T) {
+/* The logits after T more tokens; 1 <= T <= context - npositions. */
+static const float *decode_more(ls_decode *d, const uint32_t *tokens, int64_t T) {
     const float *logits = NULL;
     for (int64_t i = 0; (by_decoder(d) || T == 1) && i < T; i++)
         logits = ls_decode_next(d, tokens[i]);
@@ -107,7 +108,7 @@ const float *ls_decode_text(ls_decode *d, const uint32_t *text, int64_t n) {
     int64_t T = head_of(d)->T, ntokens = n < T ? n : T, more = n - d->ntext;
     d->ntext = n;
     if (d->npositions > 0 && d->npositions + more <= T)
-        return ls_decode_more(d, text + n - more, more);
+        return decode_more(d, text + n - more, more);
     if (d->npositions > 0) ntokens = T / 2 > 1 ? T / 2 : 1;
     return ls_decode_prompt(d, text + n - ntokens, ntokens);
 }

@@ -43,9 +43,6 @@ const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 /* The logits after one more token; 0 < npositions < context. */
 const float *ls_decode_next(ls_decode *, uint32_t token);
 
-/* The logits after T more tokens; 1 <= T <= context - npositions. */
-const float *ls_decode_more(ls_decode *, const uint32_t *tokens, int64_t T);
-
 /* The logits after text [n], n >= 1. In later calls the text must be that of the call before,
  * followed by at least one token. Only the last `context` tokens of the first text count. When the
  * context is full, its older half is dropped: the latest context / 2 tokens (at least one) become a
