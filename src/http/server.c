@@ -16,6 +16,8 @@
 
 /* CONNECTION_BYTES: memory of a connection, for its headers and what it sends next. */
 enum { CONNECTION_BYTES = 32 << 10, BLOCK_BYTES = 16 << 10, IDLE_S = 30, PROBE_NS = 1000000000 };
+/* What is read of a body that is refused, and dropped. */
+enum { DROPPED_BYTES = 64 << 20 };
 
 static const char COOKIE[] = "lockstep_token";
 
@@ -68,6 +70,7 @@ typedef struct upload {
     resting r; /* first; in the list while `pending` is set */
     ls_buf body;
     int refused;     /* the status by which it is, once all of it has come; 0: it is not */
+    size_t ndropped; /* bytes of a refused one */
     const char *why; /* a sentence */
     delivery how;    /* how its answer will be sent */
     const ls_http_pending *pending;
@@ -321,14 +324,19 @@ static bool has_token(const ls_http *h, const ls_http_request *r, bool *new_p) {
 static const char TOO_LARGE[] = "The request is too large.";
 
 /* More of a body has come. That of a refused request is read, too, and dropped: a client that is
- * still sending when the connection ends may not read the answer. */
-static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *n) {
+ * still sending when the connection ends may not read the answer. One that sends on and on is cut
+ * off: MHD_NO. */
+static enum MHD_Result take_upload(const ls_http *h, upload *u, const char *bytes, size_t *n) {
     if (!u->refused && u->body.len + *n > h->o.posts_nbytes) {
         u->refused = MHD_HTTP_CONTENT_TOO_LARGE;
         u->why = TOO_LARGE;
     }
-    if (!u->refused) ls_buf_append(&u->body, bytes, *n);
+    if (u->refused)
+        u->ndropped += *n;
+    else
+        ls_buf_append(&u->body, bytes, *n);
     *n = 0;
+    return u->ndropped > DROPPED_BYTES ? MHD_NO : MHD_YES;
 }
 
 static void end_pending(upload *u) {
@@ -374,10 +382,15 @@ static enum MHD_Result deliver_pending(ls_http *h, struct MHD_Connection *c, upl
     return deliver(h, c, &a, u->how);
 }
 
+/* 0: the head does not say it. */
+static unsigned long long length_of(const ls_http_request *r) {
+    const char *length = ls_http_header(r, "Content-Length");
+    return length ? strtoull(length, NULL, 10) : 0;
+}
+
 /* Sets what its head says: whether it is refused, and how its answer is sent. */
 static void read_head(const ls_http *h, const ls_http_request *r, const char *method, upload *u) {
     bool posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
-    const char *length = ls_http_header(r, "Content-Length");
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     u->how = (delivery){.posted = posts, .head = reads && *method == 'H'};
     if (posts) set_uploads(h, r->connection);
@@ -395,21 +408,22 @@ static void read_head(const ls_http *h, const ls_http_request *r, const char *me
         u->why = h->o.posts_nbytes
                      ? "The key is missing or wrong: Authorization: Bearer KEY."
                      : "The token is missing or wrong: use the URL that the program printed.";
-    } else if (posts && length && strtoull(length, NULL, 10) > h->o.posts_nbytes) {
+    } else if (posts && length_of(r) > h->o.posts_nbytes) {
         u->refused = MHD_HTTP_CONTENT_TOO_LARGE;
         u->why = TOO_LARGE;
     }
 }
 
 /* The head of a request has come. An answer before its end would close the connection: only a
- * client that waits for leave to send the body gets one. */
+ * client that waits for leave to send the body gets one, or one whose body is too large even to be
+ * dropped. */
 static enum MHD_Result begin_request(ls_http *h, const ls_http_request *r, const char *method,
                                      void **state) {
     upload *u = LS_NEW(upload);
     *u = (upload){0};
     *state = u;
     read_head(h, r, method, u);
-    if (u->refused && ls_http_header(r, "Expect"))
+    if (u->refused && (ls_http_header(r, "Expect") || length_of(r) > DROPPED_BYTES))
         return refuse(h, r->connection, u->refused, u->why);
     return MHD_YES;
 }
@@ -423,10 +437,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     (void)version;
     set_asks(h, c);
     if (!u) return begin_request(h, &r, method, state);
-    if (*nupload) {
-        take_upload(h, u, bytes, nupload);
-        return MHD_YES;
-    }
+    if (*nupload) return take_upload(h, u, bytes, nupload);
     if (u->pending) return deliver_pending(h, c, u);
     if (u->refused) return refuse(h, c, u->refused, u->why);
     if (u->how.posted) {

@@ -651,6 +651,39 @@ static void test_refused_bodies(void **state) {
     ls_http_close(h);
 }
 
+/* A body that is too large even to be dropped: it is refused by its length, or, where its client
+ * does not say that, cut off. */
+static void test_endless_bodies(void **state) {
+    static const char *const heads[] = {
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n"};
+    enum { PIECE = 1 << 16, MOST_PIECES = 1 << 12 };
+    static char piece[PIECE + 64];
+    ls_http *h = server_open_posts(NULL, 1000);
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        int fd = client_open(h);
+        client_send(fd, heads[i]);
+        client_receive(h, fd, "\r\n\r\n");
+        assert_int_equal(status_of_reply(), 413);
+        close(fd);
+    }
+    int fd = client_open(h), npieces = 0;
+    client_send(fd, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    int n = snprintf(piece, sizeof piece, "%x\r\n", PIECE) + PIECE;
+    memcpy(piece + n, "\r\n", 2);
+    for (int sent = 0; npieces < MOST_PIECES;) {
+        ssize_t k = send(fd, piece + sent, (size_t)(n + 2 - sent), MSG_NOSIGNAL);
+        if (k < 0 && errno != EAGAIN) break;
+        if (k > 0) sent += (int)k;
+        if (sent == n + 2) npieces++, sent = 0;
+        ls_http_run(h, 1);
+    }
+    assert_in_range(npieces, 64 << 4, MOST_PIECES - 1);
+    close(fd);
+    ls_http_close(h);
+}
+
 /* ---- clients that send no more ---- */
 
 static int client_post(ls_http *h, const char *path) {
@@ -800,6 +833,7 @@ int main(void) {
                                        cmocka_unit_test(test_pending_get),
                                        cmocka_unit_test(test_pending_dropped),
                                        cmocka_unit_test(test_refused_bodies),
+                                       cmocka_unit_test(test_endless_bodies),
                                        cmocka_unit_test(test_half_closed),
                                        cmocka_unit_test(test_gone_reader),
                                        cmocka_unit_test(test_tls)};
