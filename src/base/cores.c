@@ -140,7 +140,7 @@ ls_cores_seat ls_cores_seat_of(const ls_cores_seen *w, int n, int worker) {
     for (int i = 0; i < n; i++) {
         bool counted = false; /* its processor time, with another worker's */
         if (w[i].machine != me->machine) continue;
-        for (int k = 0; k < i && w[i].limit; k++) counted |= meet(&w[i], &w[k]);
+        for (int k = 0; k < i && w[i].limit && !counted; k++) counted = meet(&w[i], &w[k]);
         s.near++;
         if (w[i].limit && !counted) s.all += (int)w[i].n;
         for (int k = 0; k < LS_CORES_WORDS; k++) seen[k] |= w[i].cores[k];
@@ -292,8 +292,13 @@ bool ls_cores_place_on(void *memory, size_t nbytes, int node) {
     return placed;
 }
 
-void ls_cores_bind(int i, int n) {
-    int *worker = LS_NEW_ARRAY(int, (size_t)ls_cores());
-    if (n <= ncores && ls_cores_divide(n, ncores / n, worker)) bind_to(worker, i, WHOLE, 0);
+int ls_cores_bind(int i, int n) {
+    int *worker = LS_NEW_ARRAY(int, (size_t)ls_cores()), own = ncores / n + (i < ncores % n);
+    if (n <= ncores && ls_cores_divide(n, ncores / n, worker)) {
+        bind_to(worker, i, WHOLE, 0);
+        own = 0;
+        for (int k = 0; k < ncores; k++) own += worker[k] == i;
+    }
     free(worker);
+    return own;
 }

@@ -82,10 +82,10 @@ void ls_cores_bind_node(int node, int t);
 /* Makes the system put untouched pages on the node, or nowhere. False: it refuses. */
 bool ls_cores_place_on(void *memory, size_t nbytes, int node);
 
-/* Binds this process, and the processes that it starts, to the cores of worker i of n. Does nothing
- * if there are fewer than n cores, or if processor time is limited: then other processes may use
- * the same cores. */
-void ls_cores_bind(int i, int n);
+/* Binds this process, and the processes that it starts, to the cores of worker i of n. Binds
+ * nothing if there are fewer than n cores, or if processor time is limited: then other processes
+ * may use the same cores. Returns how many cores are the worker's; 0: less than one. */
+int ls_cores_bind(int i, int n);
 
 /* For tests, before any other call: where the files of control groups are (cgroup.h). */
 void ls_cores_set_groups(const char *root, const char *self);

@@ -230,8 +230,7 @@ static void take_orders(worker *w) {
 /* The threads of the process that was forked are not here: its own compute from now on. */
 static ls_status start_threads(const ls_worker_options *o, int number, ls_error *e) {
     ls_compute *c = &o->trained->compute;
-    int cores = ls_cores(), own = cores / o->n + (number < cores % o->n);
-    ls_cores_bind(number, o->n);
+    int own = ls_cores_bind(number, o->n);
     LS_TRY(ls_compute_init(c, own > 0 ? own : 1, c->scratch_floats, e));
     if (own < 1) ls_pool_share_cores(c->pool);
     return LS_OK;

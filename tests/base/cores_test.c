@@ -126,11 +126,18 @@ static void six_and_a_half(void) {
     CHECK(seen.n == 7 && seen.limit != 0);
 }
 
+static void two_by_4(void) {
+    CHECK(ls_cores_bind(0, 3) == 2 && ls_cores_bind(1, 3) == 2); /* on one package */
+    CHECK(ls_cores_bind(2, 3) == 4);
+    CHECK(ls_cores_bind(4, 5) == 2 && ls_cores_bind(0, 9) == 1 && ls_cores_bind(8, 9) == 0);
+}
+
 static void test_machines(void **state) {
     (void)state;
     on_machine("package:2 numa:1 core:32 pu:2", two_by_32);
     on_machine("package:1 numa:1 core:128 pu:2", one_by_128);
     on_machine("package:2 numa:4 core:8 pu:2", eight_nodes);
+    on_machine("package:2 numa:1 core:4 pu:2", two_by_4);
 }
 
 /* A container with 6.5 cores' worth of time on a machine of 64. */

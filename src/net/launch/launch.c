@@ -63,7 +63,7 @@ static void set_number(const char *name, int value) {
 }
 
 static _Noreturn void worker(const ls_launch *l, int rank) {
-    if (l->o->bind) ls_cores_bind(rank, l->o->nworkers);
+    if (l->o->bind) (void)ls_cores_bind(rank, l->o->nworkers);
     set_number("LOCKSTEP_RANK", l->o->first + rank);
     set_number("LOCKSTEP_SIZE", l->o->size ? l->o->size : l->o->nworkers);
     set_number("LOCKSTEP_LOCAL_RANK", rank);
