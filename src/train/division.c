@@ -83,16 +83,18 @@ static void write_crowded(const ls_division *d, ls_buf *out) {
 }
 
 void ls_division_write(const ls_config *c, const ls_division *d, ls_buf *out) {
-    bool talks = d->talks && d->workers * (d->threads + 1) <= d->cores;
-    int each = d->threads + talks, used = d->workers * each;
+    bool talks = d->talks && (d->used || d->workers * (d->threads + 1) <= d->cores);
+    int each = d->threads + talks, used = d->used ? d->used : d->workers * each;
     int64_t better = ls_division_better(c, d);
     int fewer = better ? 0 : ls_division_fewer(c, d);
     if (used > d->cores) {
         write_crowded(d, out);
         return;
     }
-    ls_buf_printf(out, "%d worker%s x %d thread%s%s = %d", d->workers, ls_plural(d->workers), each,
-                  ls_plural(each), talks ? " (one for communication)" : "", used);
+    ls_buf_printf(out, "%d worker%s x %d", d->workers, ls_plural(d->workers), each);
+    if (d->most > each) ls_buf_printf(out, " to %d", d->most);
+    ls_buf_printf(out, " thread%s%s = %d", ls_plural(d->most > each ? d->most : each),
+                  talks ? " (one for communication)" : "", used);
     if (used < d->cores) ls_buf_printf(out, " of %d", d->cores);
     ls_buf_printf(out, " core%s%s", ls_plural(d->cores), d->all ? "" : " of this machine");
     if (better)

@@ -14,6 +14,9 @@ typedef struct ls_division {
     bool all;  /* the run has no other machine */
     bool free; /* a new run that chose its number of workers: it could have other virtual workers */
     bool talks; /* each worker has one more thread, for communication */
+    /* Where a launcher has bound workers to more cores than others; else 0. */
+    int most, used; /* threads of the worker that has most, and of all, both with those for
+                       communication; `threads` is that of the worker that has fewest */
 } ls_division;
 
 /* Virtual workers with which such a run would use the cores better; 0: there are none. */

@@ -150,11 +150,33 @@ bool ls_member_has_overlap(const ls_member *m) {
                                  m->seat.sharing, m->seat.cores);
 }
 
-int ls_member_threads(const ls_member *m) {
+static int threads_at(const ls_member *m, const ls_cores_seat *s) {
     int n = ls_layout_threads(&m->run->config, &m->layout->plan, m->host->runtime->survives,
-                              m->seat.sharing, m->seat.cores);
-    bool fixed = m->run->config.parallel.threads != LS_AUTO;
-    return fixed || n < m->host->threads ? n : m->host->threads;
+                              s->sharing, s->cores);
+    bool own = m->run->started || m->run->config.parallel.threads != LS_AUTO;
+    return own || n < m->host->threads ? n : m->host->threads;
+}
+
+int ls_member_threads(const ls_member *m) { return threads_at(m, &m->seat); }
+
+static bool talks_at(const ls_member *m, const ls_cores_seat *s) {
+    return ls_layout_has_overlap(&m->run->config, &m->layout->plan, m->host->runtime->survives,
+                                 s->sharing, s->cores) &&
+           (threads_at(m, s) + 1) * s->sharing <= s->cores;
+}
+
+static void count_near(ls_member *m, const ls_cores_seen *all) {
+    m->near = (ls_member_near){.talks = true};
+    for (int i = 0; i < m->nworkers; i++) {
+        if (all[i].machine != all[m->worker].machine) continue;
+        ls_cores_seat s = ls_cores_seat_of(all, m->nworkers, i);
+        int computing = threads_at(m, &s), n = computing + talks_at(m, &s);
+        if (!m->near.fewest || n < m->near.fewest) m->near.fewest = n;
+        if (n > m->near.most) m->near.most = n;
+        m->near.computing += computing;
+        m->near.all += n;
+        m->near.talks &= n > computing;
+    }
 }
 
 /* Workers compare their cores: a launcher may have bound them, and several hosts of a run may be
@@ -164,6 +186,7 @@ static ls_status take_seat(ls_member *m, ls_error *e) {
     ls_cores_see(&own);
     ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
     if (s == LS_OK) m->seat = ls_cores_seat_of(all, m->nworkers, m->worker);
+    if (s == LS_OK) count_near(m, all);
     free(all);
     return s;
 }

@@ -22,6 +22,14 @@ typedef struct ls_step_part {
 } ls_step_part;
 enum { LS_STEP_PARTS = 4 };
 
+/* The threads of a machine's workers. A launcher may have bound some to more cores than others. */
+typedef struct ls_member_near {
+    int fewest, most; /* of one worker, with that for communication if it has a core */
+    int computing;    /* of all workers */
+    int all;          /* and those for communication that have a core */
+    bool talks;       /* each worker has one of these */
+} ls_member_near;
+
 typedef struct ls_member {
     const ls_host *host;     /* } */
     const ls_run *run;       /* } host->run, &host->layout */
@@ -30,6 +38,7 @@ typedef struct ls_member {
     ls_board_slot *slot;
     int worker, nworkers;    /* of the group */
     ls_cores_seat seat;      /* which cores this worker has */
+    ls_member_near near;     /* what the workers of its machine have */
     ls_worker_device device; /* that runs its layers, if the plan says so */
     bool bound;              /* its threads are bound to them */
     bool failed;             /* it leaves, and others may wait for it */

@@ -85,12 +85,20 @@ static void log_division(const ls_loop *l) {
     bool usual = !r->started && !ls_config_has_crew(&r->config) && !ls_run_is_sequential(r) &&
                  !r->listen && !r->join && ls_run_workers_here(&r->config, 0, &n, NULL) == LS_OK &&
                  n == r->nworkers;
-    const ls_division d = {.workers = near,
-                           .threads = ls_member_threads(&l->m),
-                           .cores = l->m.seat.all,
-                           .all = r->nasync || near == l->m.nworkers,
-                           .free = usual && l->steps == 0,
-                           .talks = !r->nasync && ls_member_has_overlap(&l->m)};
+    const ls_member_near *x = &l->m.near;
+    bool unequal = !r->nasync && x->fewest < x->most;
+    ls_division d = {.workers = near,
+                     .threads = ls_member_threads(&l->m),
+                     .cores = l->m.seat.all,
+                     .all = r->nasync || near == l->m.nworkers,
+                     .free = usual && l->steps == 0,
+                     .talks = !r->nasync && ls_member_has_overlap(&l->m)};
+    if (unequal) {
+        d.talks = x->talks;
+        d.threads = x->fewest - x->talks;
+        d.most = x->most;
+        d.used = x->all;
+    }
     ls_buf text = {0};
     ls_division_write(&r->config, &d, &text);
     if (ls_cores_unbound() > d.cores)

@@ -22,7 +22,8 @@ static double cores_of(const ls_member *m) {
     const ls_run *r = m->run;
     int near = r->nasync ? r->nasync : m->seat.near;
     int all = r->nasync ? r->nasync : ls_group_size(m->group);
-    double wanted = (double)near * ls_member_threads(m), here = m->seat.all;
+    double wanted = r->nasync ? (double)near * ls_member_threads(m) : m->near.computing;
+    double here = m->seat.all;
     return (wanted < here ? wanted : here) * all / near;
 }
 

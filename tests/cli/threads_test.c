@@ -91,6 +91,26 @@ static void test_bound_by_others(void **state) {
     unsetenv("HWLOC_THISSYSTEM");
 }
 
+/* Where the cores can't be divided equally, a launcher binds some workers to more than others: each
+ * has as many threads as cores, and they are counted as they are. */
+static void test_unequal(void **state) {
+    (void)state;
+    static const char part[] = "r=$LOCKSTEP_RANK; n=3; i=$((r * 3)),$((r * 3 + 1)),$((r * 3 + 2))\n"
+                               "[ $r != 2 ] || { n=2; i=6,7; }\n"
+                               "export HWLOC_SYNTHETIC=\"core:$n pu:1(indexes=$i)\"\n"
+                               "export HWLOC_THISSYSTEM=0\nexec \"$@\"\n";
+    char *path = ls_format("%s/part.sh", folder);
+    ls_error e = {0};
+    assert_ls_ok(ls_file_replace(path, part, sizeof part - 1, &e), e);
+    free(path);
+    expectf(0, ": 3 workers x 2 to 3 threads = 8 cores\n",
+            "run -n 3 sh @/part.sh %s train configs/tiny.yaml -o @/unequal --set train.steps=2 "
+            "--set optim.warmup=0 --set train.eval_every=0 " AUTO,
+            LOCKSTEP_PROGRAM);
+    train(NULL, "equal", "-n 1", 0, NULL);
+    assert_same("unequal", "equal");
+}
+
 /* Threads that are bound, and memory that is placed, as on two NUMA nodes: hwloc takes the first
  * two hardware threads of this machine for their cores. */
 static void test_bound(void **state) {
@@ -136,9 +156,9 @@ static void test_plan(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_line_and_bits),
-                                       cmocka_unit_test(test_resumed),
-                                       cmocka_unit_test(test_bound_by_others),
-                                       cmocka_unit_test(test_bound), cmocka_unit_test(test_plan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line_and_bits),   cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_bound_by_others), cmocka_unit_test(test_unequal),
+        cmocka_unit_test(test_bound),           cmocka_unit_test(test_plan)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

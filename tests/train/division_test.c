@@ -66,18 +66,24 @@ static void assert_line(const ls_config *c, ls_division d, const char *wanted) {
 static void test_lines(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO);
-    assert_line(&c, (ls_division){8, 8, 64, true, true, false}, "8 workers x 8 threads = 64 cores");
-    assert_line(&c, (ls_division){1, 1, 1, true, true, false}, "1 worker x 1 thread = 1 core");
-    assert_line(&c, (ls_division){2, 3, 7, false, false, false},
+    assert_line(&c, (ls_division){8, 8, 64, true, true, false, 0, 0},
+                "8 workers x 8 threads = 64 cores");
+    assert_line(&c, (ls_division){1, 1, 1, true, true, false, 0, 0},
+                "1 worker x 1 thread = 1 core");
+    assert_line(&c, (ls_division){2, 3, 7, false, false, false, 0, 0},
                 "2 workers x 3 threads = 6 of 7 cores of this machine");
-    assert_line(&c, (ls_division){8, 7, 64, true, true, true},
+    assert_line(&c, (ls_division){8, 7, 64, true, true, true, 0, 0},
                 "8 workers x 8 threads (one for communication) = 64 cores");
-    assert_line(&c, (ls_division){2, 1, 2, true, true, true}, /* parallel.overlap: on */
+    assert_line(&c, (ls_division){2, 1, 2, true, true, true, 0, 0}, /* parallel.overlap: on */
                 "2 workers x 1 thread = 2 cores");
-    assert_line(&c, (ls_division){3, 1, 2, true, true, false},
+    assert_line(&c, (ls_division){3, 2, 8, true, false, false, 3, 8},
+                "3 workers x 2 to 3 threads = 8 cores");
+    assert_line(&c, (ls_division){2, 7, 17, true, false, true, 9, 17},
+                "2 workers x 8 to 9 threads (one for communication) = 17 cores");
+    assert_line(&c, (ls_division){3, 1, 2, true, true, false, 0, 0},
                 "warning: 3 workers with 1 thread each, on 2 cores: they take turns; 2 workers "
                 "would fit");
-    assert_line(&c, (ls_division){2, 3, 4, true, true, false},
+    assert_line(&c, (ls_division){2, 3, 4, true, true, false, 0, 0},
                 "warning: 2 workers with 3 threads each, on 4 cores: they take turns; "
                 "parallel.threads=2 would fit");
 }
@@ -87,19 +93,20 @@ static void test_lines(void **state) {
 static void test_better(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
-    assert_int_equal(ls_division_better(&c, &(ls_division){6, 1, 6, true, true, false}), 16);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 8, true, true, false}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true, false}), 0);
-    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true, false}), 16);
+    assert_int_equal(ls_division_better(&c, &(ls_division){6, 1, 6, true, true, false, 0, 0}), 16);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false, 0, 0}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 8, true, true, false, 0, 0}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true, false, 0, 0}), 0);
+    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true, false, 0, 0}),
+                     16);
     c = CONFIG(AUTO, "train.batch=24");
-    assert_line(&c, (ls_division){8, 1, 12, true, true, false},
+    assert_line(&c, (ls_division){8, 1, 12, true, true, false, 0, 0},
                 "8 workers x 1 thread = 8 of 12 cores; train.virtual_workers=12 would use them "
                 "better");
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, false, false}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, false, true, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, false, false, 0, 0}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, false, true, false, 0, 0}), 0);
     c = CONFIG(AUTO, "train.batch=24", "train.micro_batch=3"); /* 12 would have 2 samples each */
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false, 0, 0}), 0);
 }
 
 /* Where no number of virtual workers helps: 4 workers with 3 threads each have work for 12
@@ -107,14 +114,15 @@ static void test_better(void **state) {
 static void test_fewer(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
-    assert_line(&c, (ls_division){8, 1, 12, true, true, false},
+    assert_line(&c, (ls_division){8, 1, 12, true, true, false, 0, 0},
                 "8 workers x 1 thread = 8 of 12 cores; -n 4 would use them better");
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 12, true, false, false}), 0);
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 8, true, true, false}), 0);
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){7, 1, 7, true, true, false}),
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 12, true, false, false, 0, 0}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 8, true, true, false, 0, 0}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){7, 1, 7, true, true, false, 0, 0}),
                      0); /* but 1 */
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 8, 64, true, true, false}), 0);
-    assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true, false}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 8, 64, true, true, false, 0, 0}), 0);
+    assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true, false, 0, 0}),
+                     0);
 }
 
 /* ---- machines that are described to hwloc ---- */
@@ -143,7 +151,7 @@ static void on_machine(const char *machine, const char *limit, const char *wante
         int threads = ls_layout_threads(&c, &l.plan, true, n, cores);
         bool talks = ls_layout_has_overlap(&c, &l.plan, true, n, cores);
         bool binds = ls_config_binds(&c, n, threads, cores, ls_cores_nodes());
-        ls_division_write(&c, &(ls_division){n, threads, cores, true, true, talks}, &line);
+        ls_division_write(&c, &(ls_division){n, threads, cores, true, true, talks, 0, 0}, &line);
         ls_buf_printf(&line, binds ? ", bound" : "");
         if (strcmp(line.data, wanted) != 0)
             print_error("%s: %s\nexpected: %s\n", machine, line.data, wanted);
