@@ -93,7 +93,7 @@ static ls_status open_solo(clocked *x, const ls_clock_task *t, ls_error *e) {
                                 .cores = ls_cores_among(n)};
     const ls_solo_task first = solo_task(x, t);
     LS_TRY(ls_solo_open(&x->solo, &how, &first, e));
-    if (w->binds) ls_exec_bind(x->solo.exec, x->worker, n);
+    if (w->binds) ls_exec_bind(x->solo.exec, x->worker, n, w->threads);
     return w->prepare(w->prepare_arg, x->solo.exec, &x->solo.world.frozen, e);
 }
 

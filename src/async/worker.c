@@ -42,7 +42,7 @@ static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_grad
                                          .clip = c->clip,
                                          .grads = ls_async_grads(c, worker)};
     LS_TRY(ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e));
-    if (c->binds) ls_exec_bind(g->exec, worker, c->board->nlocal);
+    if (c->binds) ls_exec_bind(g->exec, worker, c->board->nlocal, c->threads);
     return c->prepare(c->prepare_arg, g->exec, &g->world.frozen, e);
 }
 

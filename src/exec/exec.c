@@ -507,23 +507,24 @@ bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
 /* ---- binding ---- */
 
 typedef struct place {
-    int i, n;
+    int i, n, cores; /* worker i of n, with so many cores each */
 } place;
 
 /* The calling thread has all cores of the worker, since threads that it starts later inherit them;
  * with the others at theirs it stays at the first. */
 static void bind_one(void *arg, int thread, int nthreads) {
     const place *p = arg;
+    (void)nthreads;
     if (p->i < 0)
         ls_cores_unbind();
     else if (thread == 0)
-        ls_cores_bind_worker(p->i, p->n, nthreads);
+        ls_cores_bind_worker(p->i, p->n, p->cores);
     else
-        ls_cores_bind_thread(p->i, p->n, nthreads, thread);
+        ls_cores_bind_thread(p->i, p->n, p->cores, thread);
 }
 
-void ls_exec_bind(const ls_exec *x, int i, int n) {
-    place p = {i, n};
+void ls_exec_bind(const ls_exec *x, int i, int n, int cores) {
+    place p = {i, n, cores};
     ls_pool_run(x->compute.pool, bind_one, &p);
 }
 

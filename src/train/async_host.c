@@ -138,10 +138,11 @@ static ls_status begin_solo(worker *w, ls_remote_job *job, ls_error *e) {
 
 static bool is_ahead(const worker *w) { return w->run->config.sync.mode == LS_SYNC_SSP; }
 
-static bool binds(const worker *w) {
+static void bind_threads(const worker *w, const ls_exec *x) {
     const ls_config *c = &w->run->config;
     int n = w->run->nasync, threads = ls_config_threads(c, n, ls_cores_among(n));
-    return ls_config_binds(c, n, threads, ls_cores(), ls_cores_nodes());
+    if (ls_config_binds(c, n, threads, ls_cores(), ls_cores_nodes()))
+        ls_exec_bind(x, w->number, n, threads);
 }
 
 static ls_status begin(void *arg, ls_remote_job *job, ls_error *e) {
@@ -152,8 +153,7 @@ static ls_status begin(void *arg, ls_remote_job *job, ls_error *e) {
     w->alone->run.dir = w->run->dir;
     LS_TRY(ls_alone_open(w->alone, e));
     LS_TRY(is_ahead(w) ? begin_solo(w, job, e) : begin_batches(w, job, e));
-    const ls_exec *x = is_ahead(w) ? w->solo.exec : w->batch.exec;
-    if (w->number >= 0 && binds(w)) ls_exec_bind(x, w->number, w->run->nasync);
+    if (w->number >= 0) bind_threads(w, is_ahead(w) ? w->solo.exec : w->batch.exec);
     return LS_OK;
 }
 

@@ -191,6 +191,9 @@ static ls_status take_seat(ls_member *m, ls_error *e) {
     return s;
 }
 
+/* That are bound to cores of their own. */
+static int cores_of(const ls_member *m) { return threads_at(m, &m->seat) + talks_at(m, &m->seat); }
+
 /* Before this thread touches memory, and starts others: these and the memory are where it is. The
  * threads of executors stay from one view to the next, but other workers may have come. */
 static void bind_worker(ls_member *m) {
@@ -199,9 +202,9 @@ static void bind_worker(ls_member *m) {
     bool binds = m->host->binds && s->equal && s->sharing * threads <= s->cores &&
                  ls_config_binds(&m->run->config, s->sharing, threads, s->cores, nodes);
     if (m->bound) ls_cores_unbind();
-    if (binds) ls_cores_bind_worker(s->index, s->sharing, threads);
+    if (binds) ls_cores_bind_worker(s->index, s->sharing, cores_of(m));
     for (int i = 0; m->bound && !binds && i < m->nexecs; i++)
-        if (m->execs[i]) ls_exec_bind(m->execs[i], -1, 1);
+        if (m->execs[i]) ls_exec_bind(m->execs[i], -1, 1, 0);
     m->bound = binds;
 }
 
@@ -336,7 +339,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     for (int i = 0; s == LS_OK && m->bound && i < m->nexecs; i++)
-        ls_exec_bind(m->execs[i], m->seat.index, m->seat.sharing);
+        ls_exec_bind(m->execs[i], m->seat.index, m->seat.sharing, cores_of(m));
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
     if (s == LS_OK && !found) s = ls_member_make_state(m, path, e);
     if (s == LS_OK && !found) runtime->has_made(m);
