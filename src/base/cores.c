@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <hwloc.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +22,8 @@ static const char *group_root = LS_CGROUP_ROOT, *group_self = LS_CGROUP_SELF;
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed;
 static int ncores = 1, nall = 1; /* that this process may use; of the machine or its container */
-static bool limited;             /* a control group limits processor time, not the set of cores */
+static bool limited; /* a control group, or LOCKSTEP_CORES, limits processor time, not the set of
+                        cores */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Does the system say how its processors are made? If not (gVisor, a bare chroot), hwloc complains
@@ -59,13 +61,21 @@ static void ask(void) {
     nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 }
 
+/* Of the environment; 0: it says nothing. */
+static int most_cores(void) {
+    const char *text = getenv("LOCKSTEP_CORES");
+    long n = text ? strtol(text, NULL, 10) : 0;
+    return n > 0 && n < INT_MAX ? (int)n : 0;
+}
+
 static void look(void) {
     allowed = hwloc_bitmap_alloc();
     if (may_ask())
         ask();
     else if (processors() > 0)
         ncores = processors();
-    double time = ls_cgroup_cores(group_root, group_self);
+    double time = ls_cgroup_cores(group_root, group_self), most = most_cores();
+    if (most > 0 && (time <= 0 || most < time)) time = most;
     limited = time > 0 && ceil(time) < ncores;
     if (limited) ncores = (int)ceil(time);
     if (nall < ncores) nall = ncores;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* The number of cores in the process's affinity mask; two hyperthreads count as one core. Fewer if
- * a control group allows less processor time. At least 1. */
+ * a control group allows less processor time, or LOCKSTEP_CORES says so. At least 1. */
 int ls_cores(void);
 
 /* The number of cores that `workers` processes of this host have together, this one included. A

@@ -40,7 +40,7 @@ struct ls_runner {
     process *list; /* [n] */
     size_t n;
     int all, idle, jobs; /* workers, those that are idle, and trials at once; all 0: not known */
-    char threads[32];    /* of each worker, where trials share the cores: KEY=VALUE; "": not set */
+    int cores;           /* of each worker, where trials share the cores; 0: each trial has all */
     sigset_t before, waited; /* signals that were blocked before; those that the runner waits for */
     void (*show)(void *arg);
     void *show_arg;
@@ -53,9 +53,7 @@ ls_runner *ls_runner_open(const ls_sharing *s, const ls_config *c) {
     r->all = s->workers || s->jobs == 1 ? (int)s->workers : ls_config_workers_on(c, cores);
     r->idle = r->all;
     r->jobs = s->jobs == 0 || (r->all && s->jobs > r->all) ? r->all : (int)s->jobs;
-    if (r->jobs != 1 && c->parallel.threads == LS_AUTO)
-        snprintf(r->threads, sizeof r->threads, "parallel.threads=%d",
-                 ls_config_threads(c, r->all, cores));
+    if (r->jobs != 1) r->cores = ls_config_threads(c, r->all, cores);
     sigemptyset(&r->waited);
     sigaddset(&r->waited, SIGCHLD);
     for (int i = 0; i < NSIGNALS; i++)
@@ -67,8 +65,11 @@ ls_runner *ls_runner_open(const ls_sharing *s, const ls_config *c) {
 /* ---- processes ---- */
 
 /* In the child. */
-static _Noreturn void become(char *const *argv, int output) {
+static _Noreturn void become(char *const *argv, int output, int cores) {
+    char most[16];
     setpgid(0, 0);
+    snprintf(most, sizeof most, "%d", cores);
+    if (cores > 0) setenv("LOCKSTEP_CORES", most, 1);
     ls_process_restore();
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (input >= 0) dup2(input, 0);
@@ -82,11 +83,12 @@ static _Noreturn void become(char *const *argv, int output) {
  * file. */
 static ls_status start(ls_runner *r, const char *const *words, const char *output, ls_trial *t,
                        ls_error *e) {
+    int cores = t ? t->share * r->cores : 0;
     ls_child child;
     int fd = -1;
     LS_TRY(ls_file_open_append(output, &fd, e));
     pid_t pid = ls_child_start(&child, &r->before);
-    if (pid == 0) become((char *const *)(uintptr_t)words, fd);
+    if (pid == 0) become((char *const *)(uintptr_t)words, fd, cores);
     int why = errno;
     close(fd);
     if (pid < 0) return ls_fail(e, LS_EIO, "a training can't be started: %s", ls_thread_why(why));
@@ -234,7 +236,6 @@ static ls_status start_training(ls_runner *r, ls_trial *t, ls_error *e) {
     int n = 8;
     for (int i = 0; i < t->nmore; i++) words[n++] = t->more[i];
     if (t->workers) words[n++] = "-n", words[n++] = workers;
-    if (*r->threads) words[n++] = "--set", words[n++] = r->threads;
     ls_status s = ls_trial_wait_for_earlier(t, e);
     if (s == LS_OK) s = start(r, words, output, t, e);
     free(config);
@@ -264,10 +265,11 @@ ls_status ls_runner_begin(ls_runner *r, ls_trial *t, int nready, ls_error *e) {
     if (n > r->idle) return LS_OK; /* it waits for others to end */
     if (r->jobs == 1 && n < r->all) LS_TRY(note_fewer(r, t, n, e));
     t->workers = n;
+    t->share = n > share || !r->cores ? n : share;
     t->diverged = false;
     LS_TRY(start_training(r, t, e));
     t->runs = true;
-    r->idle -= n;
+    r->idle -= t->share;
     return LS_OK;
 }
 
@@ -292,7 +294,7 @@ ls_status ls_runner_wait(ls_runner *r, ls_trial **t_p, ls_error *e) {
     ls_trial *t = *t_p = ended.trial;
     bool good = code == 0 || code == UNFINISHED;
     t->runs = false;
-    r->idle += t->workers;
+    r->idle += t->share;
     if (good && ls_trial_step(t) >= t->until) return LS_OK;
     char *output = ls_format("%s.log", t->dir);
     char *last = good ? ls_strdup("") : why_failed(output, code);

@@ -24,8 +24,8 @@ ls_status ls_sharing_check(const ls_sharing *, const ls_config *, ls_error *);
 
 typedef struct ls_runner ls_runner;
 
-/* c: the threads of its workers count; with auto, the cores are divided among the workers of all
- * trials. */
+/* c: the threads of its workers count. Cores are divided among the trials that run at once: one
+ * whose config can't have as many workers as there are cores for it has more threads. */
 ls_runner *ls_runner_open(const ls_sharing *, const ls_config *c);
 /* Ends what still runs: SIGTERM, so that trainings write a checkpoint, and after 10 s SIGKILL. NULL
  * is allowed. */

@@ -14,6 +14,7 @@ typedef struct ls_trial {
     const char *const *more; /* [nmore] further options of `lockstep train` */
     int nmore;
     int workers;   /* } set by the runner; workers 0: as many as `lockstep train` takes */
+    int share;     /* } how many workers' cores it has: not fewer than its workers' */
     bool runs;     /* } */
     bool diverged; /* } its loss is no number any more */
 } ls_trial;

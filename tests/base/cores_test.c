@@ -132,6 +132,26 @@ static void two_by_4(void) {
     CHECK(ls_cores_bind(4, 5) == 2 && ls_cores_bind(0, 9) == 1 && ls_cores_bind(8, 9) == 0);
 }
 
+static void told(void) {
+    int worker[MOST];
+    CHECK(ls_cores() == 5 && ls_cores_unbound() == 5 && ls_cores_among(2) == 5);
+    CHECK(!ls_cores_divide(1, 5, worker));
+}
+
+static void all_of_64(void) { CHECK(ls_cores() == 64); }
+
+/* A number that is none, or more than there are, limits nothing. */
+static void test_told(void **state) {
+    (void)state;
+    setenv("LOCKSTEP_CORES", "5", 1);
+    on_machine("package:2 numa:1 core:32 pu:2", told);
+    setenv("LOCKSTEP_CORES", "500", 1);
+    on_machine("package:2 numa:1 core:32 pu:2", all_of_64);
+    setenv("LOCKSTEP_CORES", "-1", 1);
+    on_machine("package:2 numa:1 core:32 pu:2", all_of_64);
+    unsetenv("LOCKSTEP_CORES");
+}
+
 static void test_machines(void **state) {
     (void)state;
     on_machine("package:2 numa:1 core:32 pu:2", two_by_32);
@@ -269,7 +289,8 @@ static void test_seats(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),     cmocka_unit_test(test_machines),
-        cmocka_unit_test(test_container), cmocka_unit_test(test_seats),
-        cmocka_unit_test(test_binding),   cmocka_unit_test(test_memory)};
+        cmocka_unit_test(test_container), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_seats),     cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -328,6 +328,22 @@ static void test_metric(void **state) {
            1, "nowhere.txt");
 }
 
+/* Two trials of 8 workers at most have half of 112 cores each. Their configs say auto. */
+static void test_cores(void **state) {
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "package:2 core:56 pu:2", 1);
+    setenv("HWLOC_THISSYSTEM", "0", 1);
+    expect("tune configs/tiny.yaml --lr 1e-3,2e-3 -o @/cores --set train.steps=1 "
+           "--set optim.warmup=0 --set parallel.threads=auto",
+           0, "best: trial ");
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+    for (int i = 1; i <= 2; i++)
+        shellf("grep -q ': 8 workers x 7 threads = 56 cores$' %s/cores/trial-00%d.log && "
+               "grep -q 'threads: \"auto\"' %s/cores/trial-00%d/config.yaml",
+               folder, i, folder, i);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asha),
@@ -345,6 +361,7 @@ int main(void) {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_metric),
         cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_cores),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
