@@ -103,8 +103,8 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
     int workers = *n_p;
     LS_TRY(read_config(a, c, e));
     if (cli_value(a, LINK)) ls_layout_config_distributed(c);
-    if (c->sync.mode == LS_SYNC_SSP)
-        LS_TRY(ls_run_workers_ahead(c, workers, n_p, e));
+    if (ls_config_has_crew(c))
+        LS_TRY(ls_run_workers_crew(c, workers, n_p, e));
     else
         LS_TRY(ls_run_workers_here(c, workers, n_p, e));
     workers = ls_config_has_crew(c) ? 1 : *n_p; /* the plan is that of one */
@@ -326,7 +326,7 @@ static ls_status print_all(const ls_args *a, const cli_forecast *o, const ls_con
     cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
     if (json && !predicts) {
         LS_TRY(draw(a, o, c, p, NULL, e));
-        ls_print_json(ls_plan_json(c, p));
+        ls_print_json(ls_plan_json(c, p, workers));
         return LS_OK;
     }
     ls_status s = cli_predict(o, c, p, workers, &x, predicts ? e : &why);

@@ -197,7 +197,7 @@ void cli_predicted_print(const cli_forecast *o, const ls_config *c, const ls_pro
 }
 
 void cli_predicted_print_json(const ls_config *c, const ls_plan *p, const ls_prospect *x) {
-    ls_json *plan = ls_plan_json(c, p);
+    ls_json *plan = ls_plan_json(c, p, x->nworkers);
     if (c->sync.mode == LS_SYNC_SSP) {
         ls_json_set(plan, "prediction", clocked_json(c, x));
     } else if (c->sync.mode == LS_SYNC_ASYNC) {

@@ -185,7 +185,7 @@ static void print_far(const ls_config *c, const ls_plan *p, ls_buf *out) {
 
 void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int near, ls_buf *out) {
     ls_memory memory;
-    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
+    ls_memory_config how = ls_layout_memory_of(c, p, near && near < workers ? near : workers);
     how.table_workers = near;
     ls_plan_print_mesh(p, out);
     ls_plan_memory(p, &how, &memory);
@@ -202,7 +202,7 @@ void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int n
 /* ---- for programs ---- */
 
 /* Bytes by purpose, for the worker that needs most. */
-static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
+static ls_json *memory_json(const ls_config *c, const ls_plan *p, int workers) {
     static const char *const keys[LS_NPURPOSES] = {
         [LS_MEM_PARAMS] = "parameters",   [LS_MEM_FROZEN] = "frozen_parameters",
         [LS_MEM_GRADS] = "gradients",     [LS_MEM_WIDE] = "wide_sums",
@@ -213,7 +213,7 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
         [LS_MEM_SUMS] = "sums",           [LS_MEM_ROOM] = "update",
         [LS_MEM_ARRIVALS] = "arrivals"};
     ls_memory m;
-    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
+    ls_memory_config how = ls_layout_memory_of(c, p, workers);
     ls_plan_memory(p, &how, &m);
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "worker", m.worker);
@@ -297,7 +297,7 @@ static void set_far(const ls_config *c, const ls_plan *p, ls_json *plan) {
     ls_json_set(plan, "numa", o);
 }
 
-ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
+ls_json *ls_plan_json(const ls_config *c, const ls_plan *p, int workers) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->share.model->count);
     ls_json_set_integer(o, "frozen_parameters", (int64_t)p->share.model->frozen_count);
@@ -307,7 +307,7 @@ ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "actions", p->nactions);
     if (ls_sum_order(p->share.compute)) ls_json_set_text(o, "sum", ls_sum_order(p->share.compute));
     ls_json_set(o, "layers", layers_json(p));
-    ls_json_set(o, "memory", memory_json(c, p));
+    ls_json_set(o, "memory", memory_json(c, p, workers));
     if (p->share.islands) ls_json_set(o, "sync", sync_json(c, p));
     if (p->share.ncells > 1) ls_json_set(o, "mesh", mesh_json(c, p));
     set_far(c, p, o);

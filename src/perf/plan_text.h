@@ -10,8 +10,9 @@
 /* Appends all that follows the layers and the actions. workers: those of the run, where the plan is
  * that of one process. near: workers of a host; 0: there is one host. */
 void ls_plan_print_rest(const ls_config *, const ls_plan *, int workers, int near, ls_buf *out);
-/* The sizes of the plan and its memory. The caller may add a prediction, and frees the object. */
-ls_json *ls_plan_json(const ls_config *, const ls_plan *);
+/* The sizes of the plan and its memory; workers as above. The caller may add a prediction, and
+ * frees the object. */
+ls_json *ls_plan_json(const ls_config *, const ls_plan *, int workers);
 
 /* Phases of a train.batch that grows (config/phases.h). step_s [nphases]: predicted seconds of a
  * step in each; NULL: they are not predicted. A table, or nothing if all steps have the same batch;

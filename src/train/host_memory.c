@@ -79,7 +79,8 @@ static const char *advice(const ls_config *c, ls_purpose most) {
 ls_host_need ls_host_memory_need(const ls_config *c, const ls_plan *p, int workers, int hosts,
                                  bool copy) {
     ls_host_need x = {.copies = copy ? (double)p->share.nbytes.copy : 0};
-    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
+    /* one of async's processes has no threads that compute */
+    ls_memory_config how = ls_layout_memory_of(c, p, workers > 1 ? workers - 1 : 1);
     ls_ram r = ls_ram_allowed();
     ls_plan_memory(p, &how, &x.most);
     /* one copy for all workers that share memory; others divide it */

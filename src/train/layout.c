@@ -419,6 +419,12 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
                               .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 
+ls_memory_config ls_layout_memory_of(const ls_config *c, const ls_plan *p, int processes) {
+    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
+    if (ls_config_has_crew(c)) how.threads = ls_config_threads(c, processes, ls_cores());
+    return how;
+}
+
 /* All but the first and the last. */
 int64_t ls_layout_most_recomputed(const ls_config *c) {
     ls_model m;

@@ -50,6 +50,9 @@ bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
 /* How the memory of a worker is counted (ls_plan_memory()): workers that share memory, and among
  * which the state is sharded, have one copy of parameters and optimizer. */
 ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
+/* The same of a plan on one host. processes: those of the host, where each has this plan (sync.mode
+ * async, ssp). */
+ls_memory_config ls_layout_memory_of(const ls_config *, const ls_plan *, int processes);
 /* The most layers that can be computed again in Backward; 0: the config has no model. */
 int64_t ls_layout_most_recomputed(const ls_config *);
 /* Values of train.micro_batch are multiples of this number or all samples of a virtual worker: 1,

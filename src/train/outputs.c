@@ -59,8 +59,7 @@ static const char *beside_layers(const ls_host *h) {
 static void log_memory(const ls_member *member) {
     const ls_host *h = member->host;
     const ls_plan *p = &h->layout.plan;
-    ls_memory_config how =
-        ls_layout_memory_config(&h->run->config, p->share.nworkers, p->share.nworkers);
+    ls_memory_config how = ls_layout_memory_of(&h->run->config, p, h->run->nasync);
     ls_memory m;
     ls_plan_memory(p, &how, &m);
     ls_purpose most = ls_memory_worst(&m);

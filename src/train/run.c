@@ -61,7 +61,7 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
     return *started_p ? check_workers(c, *n_p, e) : ls_run_workers_here(c, asked, n_p, e);
 }
 
-ls_status ls_run_workers_ahead(const ls_config *c, int asked, int *n_p, ls_error *e) {
+static ls_status workers_ahead(const ls_config *c, int asked, int *n_p, ls_error *e) {
     int64_t most = (c->sync.staleness + 1) * c->train.virtual_workers;
     int cores = ls_config_workers_on(c, ls_cores());
     *n_p = asked ? asked : cores < most ? cores : (int)most;
@@ -71,6 +71,12 @@ ls_status ls_run_workers_ahead(const ls_config *c, int asked, int *n_p, ls_error
                    "%lld gradients are computed at a time; use -n %lld or fewer",
                    asked, (long long)c->train.virtual_workers, (long long)c->sync.staleness,
                    (long long)most, (long long)most);
+}
+
+ls_status ls_run_workers_crew(const ls_config *c, int asked, int *n_p, ls_error *e) {
+    if (c->sync.mode == LS_SYNC_SSP) return workers_ahead(c, asked, n_p, e);
+    *n_p = asked ? asked : ls_config_workers_on(c, ls_cores());
+    return LS_OK;
 }
 
 size_t ls_run_ahead_nbytes(const ls_config *c, const ls_plan *p) {
@@ -97,9 +103,7 @@ ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
                        "shards of one host are in memory that its servers share: leave it out",
                        (long long)r->config.sync.copies);
     r->nworkers = 1;
-    if (ssp) return ls_run_workers_ahead(&r->config, asked, &r->nasync, e);
-    r->nasync = asked ? asked : ls_config_workers_on(&r->config, ls_cores());
-    return LS_OK;
+    return ls_run_workers_crew(&r->config, asked, &r->nasync, e);
 }
 
 bool ls_run_can_survive(const ls_config *c) {

@@ -44,9 +44,9 @@ ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p
 /* With sync.mode async and ssp: as many workers as asked, or one per core. Sets r->nasync and
  * r->nworkers. LS_EINVAL: a launcher takes part. */
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
-/* With sync.mode ssp: as many workers as asked, or one per core. LS_EINVAL: there are more workers
- * than gradients that can be computed at the same time. */
-ls_status ls_run_workers_ahead(const ls_config *, int asked, int *n_p, ls_error *);
+/* With sync.mode async and ssp: as many workers as asked, or one per core. LS_EINVAL: with ssp,
+ * there are more workers than gradients that can be computed at the same time. */
+ls_status ls_run_workers_crew(const ls_config *, int asked, int *n_p, ls_error *);
 /* With sync.mode ssp: the memory of gradients that are computed ahead; else 0. */
 size_t ls_run_ahead_nbytes(const ls_config *, const ls_plan *);
 /* The number of workers without a launcher, whatever the environment says. */

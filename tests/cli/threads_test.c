@@ -155,10 +155,30 @@ static void test_plan(void **state) {
     free(here);
 }
 
+/* Workers without a common step: one for each core, whose memory is that of its own threads. */
+static void test_apart(void **state) {
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "package:2 core:56 pu:2", 1);
+    setenv("HWLOC_THISSYSTEM", "0", 1);
+    char *one = output_of("plan configs/tiny.yaml --set sync.mode=async");
+    char *all = output_of("plan configs/tiny.yaml --set sync.mode=async " AUTO);
+    char *few = output_of("plan configs/tiny.yaml --set sync.mode=async -n 13 " AUTO);
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+    assert_non_null(strstr(all, " a worker; 112 need "));
+    assert_int_equal(strcspn(one, "\n"), strcspn(all, "\n"));
+    assert_int_equal(strncmp(one, all, strcspn(one, "\n")), 0);
+    assert_non_null(strstr(few, " a worker; 13 need "));
+    free(one), free(all), free(few);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line_and_bits),   cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_bound_by_others), cmocka_unit_test(test_unequal),
-        cmocka_unit_test(test_bound),           cmocka_unit_test(test_plan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_line_and_bits),
+                                       cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_bound_by_others),
+                                       cmocka_unit_test(test_unequal),
+                                       cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_apart)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
