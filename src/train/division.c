@@ -7,8 +7,8 @@
 #include "config/relations.h"
 
 /* Below this share of the cores' time another number of virtual workers is looked for; one that
- * uses this much more is worth a line. */
-static const double ENOUGH = 0.9, MORE = 0.05;
+ * uses this many times as much is worth a line. */
+static const double ENOUGH = 0.9, MORE = 1.05;
 
 /* The share of the cores' time that has work with n workers, where V virtual workers take the same
  * time each. */
@@ -43,7 +43,7 @@ static bool is_possible(const ls_config *c, int64_t V) {
  * workers that the run can ever have. */
 int64_t ls_division_better(const ls_config *c, const ls_division *d) {
     int64_t own = c->train.virtual_workers, best = 0;
-    double use = use_of(c, own, d->cores), most = use + MORE;
+    double use = use_of(c, own, d->cores), most = use * MORE;
     if (!d->free || !d->all || use >= ENOUGH) return 0;
     for (int64_t V = own + 1; V <= c->train.batch && V <= 4 * (int64_t)d->cores; V++) {
         double x = c->train.batch % V ? 0 : use_of(c, V, d->cores);
@@ -57,7 +57,7 @@ int64_t ls_division_better(const ls_config *c, const ls_division *d) {
 /* Not fewer than half: threads divide each product, and wait for each other in each. */
 int ls_division_fewer(const ls_config *c, const ls_division *d) {
     int64_t V = c->train.virtual_workers;
-    double use = use_of(c, V, d->cores), most = use + MORE;
+    double use = use_of(c, V, d->cores), most = use * MORE;
     int best = 0;
     if (!d->free || !d->all || use >= ENOUGH || ls_config_ranks(c) > 1) return 0;
     for (int n = d->workers - 1; 2 * n >= d->workers; n--) {

@@ -99,6 +99,8 @@ static void test_better(void **state) {
     assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true, false, 0, 0}), 0);
     assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true, false, 0, 0}),
                      16);
+    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 256, true, true, false, 0, 0}),
+                     16);
     c = CONFIG(AUTO, "train.batch=24");
     assert_line(&c, (ls_division){8, 1, 12, true, true, false, 0, 0},
                 "8 workers x 1 thread = 8 of 12 cores; train.virtual_workers=12 would use them "
