@@ -34,7 +34,8 @@ typedef struct device_cuda {
 static device_cuda *of(ls_device *d) { return (device_cuda *)(void *)d; }
 static ls_cuda_address address(const void *p) { return (ls_cuda_address)(uintptr_t)p; }
 
-/* After these the driver refuses this process. 711 to 713 are of peers and of pinned memory. */
+/* After these the driver refuses this process: to a run it is a worker that is lost, and another
+ * process takes its place (LS_EPEER). 711 to 713 are of peers and of pinned memory. */
 static bool is_lost(int code) {
     return code == 214 || code == 220 || code == 226 || code == 700 || code == 702 || code == 709 ||
            code == 710 || (code >= 714 && code <= 719) || code == 999;
@@ -59,10 +60,9 @@ static ls_status check(const device_cuda *d, int got, const char *what, ls_error
             "with --resume",
             d->index, d->device.name, what);
     if (is_lost(got))
-        return ls_fail(e, LS_EIO,
-                       "device cuda:%d (%s) is lost: %s: %s (%s); this process can't use it again: "
-                       "dmesg may have an Xid that says why, and a run continues from its last "
-                       "checkpoint with --resume",
+        return ls_fail(e, LS_EPEER,
+                       "device cuda:%d (%s) is lost: %s: %s (%s); dmesg may have an Xid that says "
+                       "why; --resume continues a run that has ended",
                        d->index, d->device.name, what, name ? name : "error", text ? text : "?");
     bool full = got == LS_CUDA_OUT_OF_MEMORY;
     return ls_fail(e, full ? LS_ENOMEM : LS_EIO, "device cuda:%d (%s): %s failed: %s (%s)%s",

@@ -322,10 +322,33 @@ static void test_bench(void **state) {
 
 /* ---- what is refused, in one line ---- */
 
+/* A worker whose device is lost is replaced: by a process that can use it again, or never. */
+static void test_lost(void **state) {
+    (void)state;
+    char *once = ls_format("%s/once", folder);
+    expect(TINY "-o @/kept", 0, NULL);
+    setenv("FAKE_CUDA_FAIL", "cuLaunchKernel:719", 1);
+    expect(TINY "-o @/never --device cuda", 1, "given up after 3 views without a complete step");
+    setenv("FAKE_CUDA_FAIL_ONCE", once, 1);
+    write_text("once", "");
+    expect(TINY "-o @/replaced --device cuda", 0,
+           "view 1: device cuda:0 (Fake H100 0) is lost: embedding: ");
+    unsetenv("FAKE_CUDA_FAIL"), unsetenv("FAKE_CUDA_FAIL_ONCE");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "optimizer" : "model";
+        shellf("cmp %s/kept/checkpoints/step-4/%s.safetensors "
+               "%s/replaced/checkpoints/step-4/%s.safetensors",
+               folder, name, folder, name);
+    }
+    free(once);
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect(TINY "-o @/plain", 0, "validation loss");
-    expect_line("eval @/plain --device tpu", 1, "device tpu: not known; devices are c, opencl");
+    expect_line("eval @/plain --device tpu", 1,
+                "device tpu: not known; devices are c, opencl and cuda, with a number as in cuda:1 "
+                "where there are several, or auto");
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     expect_line("eval @/plain --device cuda:7", 1, "device cuda:7: the highest is cuda:1");
     setenv("FAKE_CUDA_MEMORY", "100000", 1);
@@ -349,7 +372,8 @@ static void test_refused(void **state) {
     write_text("images.yaml", text);
     free(text);
     expect("train @/images.yaml -n 1 -o @/scaled", 0, "validation");
-    expect_line("predict @/scaled --device c", 1, "(scale) has no kernels for a device");
+    expect_line("predict @/scaled --device c", 1,
+                "(scale) has no kernels for a device; leave --device out");
     expect_line("train @/images.yaml -n 1 --device c -o @/there", 1,
                 "parallel.device: layer scale (scale) has no kernels for a device");
 }
@@ -384,8 +408,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_halves),  cmocka_unit_test(test_published),
         cmocka_unit_test(test_chat),    cmocka_unit_test(test_conversations),
         cmocka_unit_test(test_images),  cmocka_unit_test(test_recommenders),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_auto),
-        slow_unit_test(test_opencl),    cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_lost),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_auto),    slow_unit_test(test_opencl),
+        cmocka_unit_test(test_bench),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
