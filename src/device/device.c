@@ -40,7 +40,7 @@ static ls_status read_name(const char *name, const ls_device_ops **ops_p, int *i
         (name[length] && (*end || end == name + length + 1)))
         return ls_fail(e, LS_EINVAL,
                        "device %s: not known; devices are c, opencl and cuda, with a number as in "
-                       "cuda:1 where there are several",
+                       "cuda:1 where there are several, or auto",
                        name);
     *index_p = (int)index;
     return LS_OK;

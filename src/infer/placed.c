@@ -16,8 +16,10 @@ static ls_status check(const char *device, const ls_infer *f, ls_error *e) {
             return ls_fail(e, LS_EINVAL, "device %s: does not know infer.activations: int8",
                            device);
     if (!l) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "device %s: layer %s (%s) has no kernels for a device", device,
-                   l->name, l->ops->kind);
+    return ls_fail(
+        e, LS_EINVAL,
+        "device %s: layer %s (%s) has no kernels for a device; leave --device out: cores have them",
+        device, l->name, l->ops->kind);
 }
 
 /* Takes the weights away; the device stays. */

@@ -350,15 +350,18 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
     const ls_model *m = c->model;
     const char *what = NULL;
     if (!c->on_device) return LS_OK;
-    if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas";
-    if (c->compress.on) what = "compressed gradients";
-    if (c->noise) what = "the noise scale";
-    if (m->table_rows) what = "tables of rows";
-    if (what) return ls_fail(e, LS_EINVAL, "parallel.device does not know %s yet", what);
+    if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas (sync.mode)";
+    if (c->compress.on) what = "compressed gradients (compress.kind)";
+    if (c->noise) what = "the noise scale (train.noise_scale)";
+    if (m->table_rows) what = "tables of rows (model.sparse)";
+    if (what)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.device does not know %s yet; leave that out, or --device", what);
     for (int i = 0; i < m->nlayers; i++)
         if (!m->layers[i].traits.on_device)
             return ls_fail(e, LS_EINVAL,
-                           "parallel.device: layer %s (%s) has no kernels for a device",
+                           "parallel.device: layer %s (%s) has no kernels for a device; leave "
+                           "--device (parallel.device) out: cores have them",
                            m->layers[i].name, m->layers[i].ops->kind);
     return LS_OK;
 }
