@@ -83,20 +83,30 @@ static int largest(const ls_device_memory *m) {
     return most;
 }
 
+/* Adapters are for a model that has none yet, of kind llama. */
+static bool can_adapt(const ls_config *c) {
+    return c->model.kind == LS_MODEL_LLAMA && !c->lora.rank && !*c->model.adapter;
+}
+
 static const char *advice(const ls_config *c, const ls_plan *p, const char *most) {
+    bool adapts = can_adapt(c);
     if (strcmp(most, "activations") == 0 || strcmp(most, "a layer's work") == 0) {
         if (c->train.micro_batch > ls_layout_micro_unit(c)) return "a smaller train.micro_batch";
         if (c->parallel.recompute == 0) return "parallel.recompute=2, or a smaller model.context";
         return "a smaller model.context or parallel.mesh.pipe";
     }
-    if (strcmp(most, "the optimizer's states") == 0)
-        return p->share.nworkers > 1 && c->parallel.zero == 0
-                   ? "parallel.zero=1, or parallel.optimizer_state=memory"
-                   : "parallel.optimizer_state=memory, or lora.rank=8";
+    if (strcmp(most, "the optimizer's states") == 0) {
+        if (p->share.nworkers > 1 && c->parallel.zero == 0)
+            return "parallel.zero=1, or parallel.optimizer_state=memory";
+        return adapts ? "parallel.optimizer_state=memory, or lora.rank=8"
+                      : "parallel.optimizer_state=memory";
+    }
     if (strcmp(most, "samples") == 0) return "a smaller train.batch";
     if (strcmp(most, "gradients") == 0 && p->share.V > p->share.nworkers)
-        return "fewer train.virtual_workers, more workers, or lora.rank=8";
-    return "lora.rank=8, parallel.mesh.pipe, or a smaller model";
+        return adapts ? "fewer train.virtual_workers, more workers, or lora.rank=8"
+                      : "fewer train.virtual_workers, or more workers";
+    return adapts ? "lora.rank=8, parallel.mesh.pipe, or a smaller model"
+                  : "parallel.mesh.pipe, or a smaller model";
 }
 
 /* The worker that needs most, and its largest lines: "activations 21.0 GB, gradients 9.1 GB". */
