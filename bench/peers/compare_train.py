@@ -138,7 +138,7 @@ def ours(a, model, workers, threads, export=None):
     if not model["is_image"]:
         parts = workers if model["batch"] % workers == 0 else 1
         sets.append(f"train.virtual_workers={parts}")
-        if not model.get("is_published"):
+        if not model.get("is_published") or model["is_random"]:
             sets.append(f"train.micro_batch={model['batch'] // parts}")
     argv = [a.lockstep, "bench", "train", model["config"], "-n", str(workers), "--steps", str(a.steps - 2), "--json"]
     for s in sets:

@@ -142,6 +142,7 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
     LS_LAYER_OWN_AS(own, l).heads = heads;
     l->y_floats = (size_t)(T * C);
     l->half.in_products[W_QKV] = l->half.in_products[W_OUT] = true;
+    l->half.rounds_grads[W_QKV] = l->half.rounds_grads[W_OUT] = true;
     l->half.as_stored = LS_OPERAND_ALL;
     l->half.saved_rough = (size_t)(5 * C);
     l->memory.saved = (size_t)(T * (5 * C + 2 + 2 * heads));

@@ -105,6 +105,7 @@ void ls_gpt_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->input_floats[0] = (size_t)(T * C);
     l->y_floats = (size_t)(T * C);
     l->half.in_products[W_IN] = l->half.in_products[W_OUT] = true;
+    l->half.rounds_grads[W_IN] = l->half.rounds_grads[W_OUT] = true;
     l->half.as_stored = LS_OPERAND_ALL;
     l->memory.scratch = ls_rows_norm_scratch(C);
     l->half.saved_rough = (size_t)(5 * C);

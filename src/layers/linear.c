@@ -44,6 +44,7 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
     const float *bias =
         with_bias && ls_linear_bias(l) ? ls_layer_param(l, c, ls_linear_bias(l)) : NULL;
     ls_matrix x = ls_rows_x(l, c, 0, l->C);
+    uint16_t *rounded = ls_layer_rounded(l, c, LS_OPERAND_Y);
     if (rows == 1 && !c->compute->device)
         ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = w,
                                                        .V = out,
@@ -62,6 +63,7 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
                                            .w = ls_weights_transposed(w, l->C),
                                            .c = y,
                                            .ldc = out,
+                                           .rounded = y == c->y ? rounded : NULL,
                                            .start = bias ? LS_GEMM_BIAS : LS_GEMM_ZERO,
                                            .bias = bias});
 }
@@ -75,7 +77,8 @@ void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, ls_matrix d
                                        .a = dy,
                                        .w = ls_weights_of(ls_layer_stored(l, c, W), l->C),
                                        .c = dx,
-                                       .ldc = l->C});
+                                       .ldc = l->C,
+                                       .rounded = ls_layer_rounded(l, c, LS_OPERAND_DX)});
 }
 
 void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix dy) {
@@ -89,6 +92,7 @@ void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix d
                                            .b = ls_rows_x(l, c, 0, l->C),
                                            .c = ls_layer_grad(l, c, W),
                                            .ldc = l->C,
+                                           .rounded = ls_layer_rounded_grad(l, c, W),
                                            .units = ls_rows_units(c),
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
@@ -141,7 +145,8 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     ls_param w = {.ndims = 2, .dims = {in, o.out}, .decay = true};
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
     l->half.reads_stored[W] = o.out_in;
-    l->half.in_products[W] = true;
+    l->half.in_products[W] = l->half.rounds_grads[W] = true;
+    if (o.out_in && !o.lora.rank) l->half.rounds = LS_OPERAND_Y | LS_OPERAND_DX;
     l->half.as_stored = LS_OPERAND_X | LS_OPERAND_DY;
     w.init.std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
     w.frozen = o.lora.rank != 0;

@@ -108,6 +108,7 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
     }
     ls_table_grad g = ls_table_grad_begin(l, &c, b->table, v, n, c.room);
     if (!g.p) return; /* it is frozen */
+    uint16_t *rounded = ls_table_grad_rounded(l, &c, b->table, v);
     ls_gemm(b->c->compute,
             &(ls_gemm_job){.bf16 = ls_layer_in_bf16(b->c),
                            .M = n,
@@ -117,9 +118,10 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
                            .b = ls_matrix_of(b->h, l->C),
                            .c = g.p,
                            .ldc = l->C,
+                           .rounded = rounded,
                            .units = b->units,
                            .start = g.start && b->start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    ls_table_grad_end(l, &c, b->table, v, n, &g);
+    if (!rounded) ls_table_grad_end(l, &c, b->table, v, n, &g);
 }
 
 void ls_vocabulary_back(const ls_vocabulary *b) {

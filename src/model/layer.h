@@ -247,6 +247,11 @@ typedef struct ls_layer_half {
                                             * widened for it */
     bool in_products[LS_LAYER_MAX_PARAMS]; /* if the parameter is trained, only products read it:
                                             * those in bf16 as it is stored (ls_layer_stored()) */
+    unsigned rounds; /* of LS_OPERAND_Y and, with one input, LS_OPERAND_DX: those that one product
+                      * computes, and rounds to where ls_layer_rounded() says */
+    bool rounds_grads[LS_LAYER_MAX_PARAMS]; /* if the parameter is trained, one product computes its
+                                             * gradient, and rounds it to where
+                                             * ls_layer_rounded_grad() says */
     int ntables; /* the last `ntables` parameters are tables, read row by row (stored_table.h) */
     size_t saved_rough; /* per position: the first floats of `saved`, which may be in 16 bits */
     /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
@@ -406,6 +411,25 @@ static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
     return l->link.frozen[i] ? NULL : (float *)c->grads + (l->link.offsets[i] - c->grads_at);
+}
+
+/* Where a product in bf16 rounds all of y or dx[0]; NULL: it doesn't. */
+static inline uint16_t *ls_layer_rounded(const ls_layer *l, const ls_layer_call *c,
+                                         unsigned operand) {
+    bool one_row = c->n * c->T == 1, more = l->link.adds[0] || l->scales[0].scale != 0;
+    if (!(l->half.rounds & operand) || !ls_layer_given_bf16(c) || c->compute->device) return NULL;
+    if (operand == LS_OPERAND_Y) return one_row || c->adapters ? NULL : c->given->y;
+    return more ? NULL : c->given->dx[0];
+}
+/* Are gradients stored in bf16 that products in bf16 of this call complete? They round them. */
+static inline bool ls_layer_products_round(const ls_layer_call *c) {
+    return c->given && c->given->grads_type == LS_BF16 && !c->given->wide && c->given->last &&
+           c->in_bf16 && !c->compute->device;
+}
+/* Where a product rounds the gradient of parameter i; NULL: it doesn't. */
+static inline uint16_t *ls_layer_rounded_grad(const ls_layer *l, const ls_layer_call *c, int i) {
+    if (l->link.frozen[i] || !l->half.rounds_grads[i] || !ls_layer_products_round(c)) return NULL;
+    return (uint16_t *)c->given->grads + l->link.offsets[i];
 }
 
 /* Gradients are rounded to 16 bits in the call that computes them, and a chain must be rounded only

@@ -214,7 +214,8 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     ls_pool_limit(m->compute->pool, INFINITY);
     int64_t rows = m->n * m->T;
     size_t rough = ls_mixed_rough(l, rows), exact = saved_of(l, rows) - rough;
-    if (y) ls_table_narrow(m->compute, m->type, ls_mixed_output(l, rows), f.c.y, m->y);
+    if (y && !ls_layer_rounded(l, &f.c, LS_OPERAND_Y))
+        ls_table_narrow(m->compute, m->type, ls_mixed_output(l, rows), f.c.y, m->y);
     if (f.c.saved == m->saved) return;
     ls_table_narrow(m->compute, m->type, rough, f.c.saved, m->saved);
     memcpy((char *)m->saved + ls_layer_rounded_nbytes(rough), (float *)f.c.saved + rough,
@@ -243,11 +244,12 @@ static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
                        p);
 }
 
-/* Rounds the finished chains. Padding between tensors is not written. */
+/* Rounds the finished chains that products have not rounded. Padding between tensors is not
+ * written. */
 static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     if (!f->half_grads || !m->last) return;
     for (int i = 0; i < l->nparams - l->half.ntables; i++)
-        if (!l->link.frozen[i])
+        if (!l->link.frozen[i] && !ls_layer_rounded_grad(l, &f->c, i))
             ls_table_narrow(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
                             ls_flat_at_mut(m->grads_type, m->grads, l->link.offsets[i]));
 }
@@ -297,7 +299,7 @@ static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     for (int k = 0; k < l->ninputs; k++) {
         size_t n = ls_mixed_input(l, k, m->n * m->T);
         float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
-        if (!dx || dx == m->dx[k]) continue;
+        if (!dx || dx == m->dx[k] || ls_layer_rounded(l, &f->c, LS_OPERAND_DX)) continue;
         if (f->half) scale_input(m, (ls_layer_scale){l->scales[k].scale, 0}, n, dx);
         if (l->link.adds[k] && m->type == LS_BF16) {
             add_stored(m, n, dx, m->dx[k]);

@@ -434,6 +434,7 @@ void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, ls_matr
                                            .b = dy,
                                            .c = ls_layer_grad(l, c, w),
                                            .ldc = out,
+                                           .rounded = ls_layer_rounded_grad(l, c, w),
                                            .units = ls_rows_units(c),
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
     if (has_bias(l, w) && ls_layer_trains(l, w + 1))

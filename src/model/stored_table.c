@@ -82,6 +82,10 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
     return (ls_table_grad){p, c->grads_start};
 }
 
+uint16_t *ls_table_grad_rounded(const ls_layer *l, const ls_layer_call *c, int i, int64_t first) {
+    return ls_layer_products_round(c) ? (uint16_t *)c->given->grads + place(l, i, first) : NULL;
+}
+
 void ls_table_grad_end(const ls_layer *l, const ls_layer_call *c, int i, int64_t first, int64_t n,
                        const ls_table_grad *g) {
     const ls_layer_call *s = c->given;

@@ -25,6 +25,8 @@ typedef struct ls_table_grad {
 
 ls_table_grad ls_table_grad_begin(const ls_layer *, const ls_layer_call *, int i, int64_t first,
                                   int64_t n, float *room);
+/* Where a product that completes rows of a gradient rounds them; NULL: ls_table_grad_end() does. */
+uint16_t *ls_table_grad_rounded(const ls_layer *, const ls_layer_call *, int i, int64_t first);
 void ls_table_grad_end(const ls_layer *, const ls_layer_call *, int i, int64_t first, int64_t n,
                        const ls_table_grad *);
 

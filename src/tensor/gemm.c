@@ -20,7 +20,6 @@
 
 enum {
     STRIPS = 2,        /* strips of b packed together, for longer contiguous reads */
-    ACROSS_STRIPS = 8, /* the same with a matrix unit, whose panels are deep, across b's rows */
     WEIGHT_STRIPS = 4, /* the same of weights, whose values have fewer bytes */
     FEW_STRIPS = 8,    /* with at most this many strips of b, packing a does not pay */
     AHEAD_ROWS = 512,  /* with more rows, fetching b from memory is a small part of the time */
@@ -46,20 +45,28 @@ typedef struct column {
     const float *start; /* [tile.n]; NULL: continue from c */
     float *c;
     int64_t ldc;
-    ls_ahead *ahead; /* prefetched meanwhile */
+    uint16_t *rounded; /* NULL, or what gets the sums in place of c */
+    ls_ahead *ahead;   /* prefetched meanwhile */
 } column;
 
 /* n tiles of c, one below the other; in f32 n is 1. */
-static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c,
-                  int64_t ldc) {
+static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c) {
     bool packed = a == x->rest;
     if (x->bf16) {
-        k->bf16_tiles(&(ls_gemm_tiles){n, x->depth, a, x->b, x->start, c, ldc, x->ahead});
+        k->bf16_tiles(&(ls_gemm_tiles){.n = n,
+                                       .K = x->depth,
+                                       .a = a,
+                                       .b = x->b,
+                                       .start = x->start,
+                                       .c = c,
+                                       .ldc = x->ldc,
+                                       .rounded = x->rounded ? x->rounded + (c - x->c) : NULL,
+                                       .ahead = x->ahead});
         return;
     }
     ls_ahead_fetch(x->ahead, x->ahead->share, 0);
     k->gemm_tile(x->depth, a, packed ? 1 : x->rs, packed ? k->tile_m : x->cs, x->b, x->start, c,
-                 ldc);
+                 x->ldc);
 }
 
 /* A tile at the edge of c is computed in a full tile in separate memory. */
@@ -69,10 +76,17 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     size_t row = (size_t)x->n * sizeof *c;
     int64_t width = x->tile.n;
     bool rest = m < x->tile.m;
+    column one = *x;
+    one.ldc = width;
+    one.rounded = NULL;
     memset(full, 0, (size_t)(x->tile.m * width) * sizeof *full);
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * width, c + r * x->ldc, row);
-    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, width);
-    for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * width, row);
+    tiles(k, &one, 1, rest ? x->rest : x->a + i * x->a_row, full);
+    for (int64_t r = 0; r < m; r++)
+        if (x->rounded)
+            k->narrow(LS_BF16, (size_t)x->n, full + r * width, x->rounded + (i + r) * x->ldc);
+        else
+            memcpy(c + r * x->ldc, full + r * width, row);
 }
 
 /* The part [p, p + depth) of k, for columns [j, j + n). */
@@ -92,7 +106,6 @@ static bool is_across(const ls_gemm_job *g) { return !g->w.rows.data && g->b.cs 
  * the columns are those of a block at least. */
 static int64_t group_of(const ls_kernels *k, const ls_gemm_job *g) {
     int64_t width = tile_of(k, g->bf16).n;
-    if (is_deep(k, g) && is_across(g)) return ACROSS_STRIPS * width;
     if (!g->w.rows.data || g->w.transposed) return STRIPS * width;
     int64_t strips = (ls_block_elements(g->w.rows.type) + width - 1) / width;
     return (strips > WEIGHT_STRIPS ? strips : WEIGHT_STRIPS) * width;
@@ -116,8 +129,8 @@ static ls_ahead weights_ahead(const ls_gemm_job *g, panel of) {
 }
 
 /* None if b is multiplied with many rows, since fetching it is then cheap beside the products; none
- * for a gradient (a is transposed), whose rows were just used; none across rows of deep panels: so
- * many lines, as far apart as a row is wide, would not stay in the cache. */
+ * for a gradient (a is transposed), whose rows were just used; none across rows of deep panels,
+ * which packing itself prefetches. */
 static ls_ahead matrix_ahead(const ls_kernels *k, const ls_gemm_job *g, panel of) {
     if (g->M > AHEAD_ROWS || g->a.rs == 1 || (is_deep(k, g) && is_across(g))) return (ls_ahead){0};
     int64_t size = g->b.bf16 ? 2 : 4;
@@ -142,7 +155,7 @@ static ls_ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column
 static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i) {
     int64_t n = ls_min(x->bf16 ? x->m : 1, (x->m - i) / x->tile.m);
     if (n && x->n == x->tile.n) {
-        tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
+        tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc);
         return n * x->tile.m;
     }
     int64_t m = ls_min(x->tile.m, x->m - i);
@@ -179,6 +192,13 @@ void ls_gemm_pack(const ls_kernels *k, bool bf16, int64_t K, int64_t N, ls_matri
         k->pack_b_bf16(K, N, &(ls_gemm_lines){b.p, b.bf16, b.cs, b.rs}, out);
     else
         k->pack_b(K, N, b.p, b.rs, b.cs, out);
+}
+
+/* Do tiles of this panel round their sums themselves? With a matrix unit, if the sums are complete
+ * and rows of a tile are whole lines. */
+static bool tiles_round(const ls_kernels *k, const ls_gemm_job *g, panel of) {
+    return g->rounded && is_deep(k, g) && g->start != LS_GEMM_ADD && of.depth && of.depth == g->K &&
+           (uintptr_t)g->rounded % LS_AHEAD_LINE == 0 && g->ldc % k->bf16_n == 0;
 }
 
 /* The rows [i, i + m) of a panel of a: packed, or, if only few strips of b use them, in place
@@ -299,8 +319,7 @@ static cut cut_of(const ls_kernels *k, const ls_gemm_job *g) {
     if (!is_deep(k, g))
         return (cut){LS_GEMM_MC, LS_GEMM_NC,
                      in_word * (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC)};
-    int64_t most = is_across(g) ? k->bf16_deepest / 2 : k->bf16_deepest;
-    int64_t parts = (g->K + most - 1) / most, group = group_of(k, g);
+    int64_t parts = (g->K + k->bf16_deepest - 1) / k->bf16_deepest, group = group_of(k, g);
     int64_t depth = units_of(g->K, LS_SUM_BLOCK, ls_max(parts, 1));
     int64_t words = ls_max(words_of(k, true, depth), 1);
     int64_t at_once = A_WORDS / words / k->bf16_m * k->bf16_m;
@@ -318,7 +337,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, cut at_once, pa
     const int64_t words = words_of(k, g->bf16, depth), before = words_of(k, g->bf16, p);
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_WIDEST] = {0};
-    bool first = p == 0 && g->start != LS_GEMM_ADD;
+    bool first = p == 0 && g->start != LS_GEMM_ADD, rounds = tiles_round(k, g, of);
     int64_t width = tile_of(k, g->bf16).n, group = group_of(k, g);
     for (int64_t i = 0; i < g->M; i += at_once.rows) {
         column x = rows_of(k, g, i, at_once.rows, of, packed_a);
@@ -329,6 +348,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, cut at_once, pa
             x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * width : strip;
             x.n = ls_min(width, n - s);
             x.c = g->c + i * g->ldc + j + s;
+            x.rounded = rounds ? g->rounded + (x.c - g->c) : NULL;
             x.start = first ? start : NULL;
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
@@ -353,15 +373,25 @@ static int64_t panel_end(const ls_gemm_job *g, int64_t p, int64_t most) {
     return end;
 }
 
+/* Rounds the sums of n columns, unless tiles have done so. */
+static void round_columns(const ls_kernels *k, const ls_gemm_job *g, panel last) {
+    if (!g->rounded || tiles_round(k, g, last)) return;
+    for (int64_t i = 0, at = last.j; i < g->M; i++, at += g->ldc)
+        k->narrow(LS_BF16, (size_t)last.n, g->c + at, g->rounded + at);
+}
+
 void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job *g) {
     cut part = cut_of(compute->k, g);
     if (g->K == 0) begin_chains(g);
-    for (int64_t j = 0; j < g->N; j += part.columns)
-        for (int64_t p = 0, end; p < g->K; p = end) {
-            end = panel_end(g, p, part.depth);
-            run_panel(compute->k, g, part, (panel){p, end - p, j, ls_min(part.columns, g->N - j)},
-                      ls_compute_gemm_work(compute, thread));
+    for (int64_t j = 0; j < g->N; j += part.columns) {
+        panel of = {.j = j, .n = ls_min(part.columns, g->N - j)};
+        for (int64_t p = 0; p < g->K; p += of.depth) {
+            of.p = p;
+            of.depth = panel_end(g, p, part.depth) - p;
+            run_panel(compute->k, g, part, of, ls_compute_gemm_work(compute, thread));
         }
+        round_columns(compute->k, g, of);
+    }
 }
 
 /* With words of pairs a last block may be complete. */
@@ -416,6 +446,7 @@ static void take_columns(const ls_kernels *k, ls_gemm_job *part, int64_t first, 
     else
         part->b = ls_matrix_from(part->b, 0, first);
     part->c += first;
+    if (part->rounded) part->rounded += first;
     if (part->bias) part->bias += first;
 }
 
@@ -432,6 +463,7 @@ static void split_run(void *arg, int thread, int nthreads) {
     part.M = end - first;
     part.a = ls_matrix_from(part.a, first, 0);
     part.c += first * part.ldc;
+    if (part.rounded) part.rounded += first * part.ldc;
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
@@ -526,6 +558,7 @@ static void in_int8(const ls_compute *compute, const ls_gemm_job *g) {
                                                  .add = g->start == LS_GEMM_ADD,
                                                  .y = g->c,
                                                  .ldy = g->ldc});
+    if (g->rounded) round_columns(compute->k, g, (panel){.n = g->N});
 }
 
 void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {

@@ -72,6 +72,9 @@ typedef struct ls_gemm_job {
     ls_weight_matrix w; /* b as weights of any type; only of ls_gemm() */
     float *c;           /* [M, N], rows ldc apart; does not overlap a or b */
     int64_t ldc;
+    /* NULL, or [M, N], rows ldc apart: gets the sums of a product in bf16, rounded as kernel
+     * `narrow` does, and c is work memory. Not on a device. */
+    uint16_t *rounded;
     ls_gemm_start start;
     const float *bias;     /* [N] for LS_GEMM_BIAS */
     const float *packed_b; /* NULL, or the output of ls_gemm_pack() for a b [packed_K, >= N] */

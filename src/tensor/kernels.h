@@ -125,7 +125,9 @@ typedef struct ls_gemm_tiles {
     const float *start; /* [bf16_n]: where chains begin; NULL: they continue from c */
     float *c;
     int64_t ldc;
-    ls_ahead *ahead; /* prefetched meanwhile, its share with each tile */
+    uint16_t *rounded; /* NULL, or [n * bf16_m, bf16_n] in bf16, rows ldc apart, at multiples of 64
+                        * bytes: gets the sums, which are complete, in place of c */
+    ls_ahead *ahead;   /* prefetched meanwhile, its share with each tile */
 } ls_gemm_tiles;
 
 /* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. Strips are in groups of rows, of

@@ -38,7 +38,9 @@
  *    r_line_bf16: 32 values as 16 words, those of even and of odd places in turn; r_rows_f32 and
  *    r_rows_bf16: 16 values of two rows as words; r_even_words, r_odd_words: of four values, as
  *    v_rows4 has them, the first and the third, the second and the fourth; r_store_half: lanes 0 to
- *    7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order.
+ *    7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order; r_stream_bf16 writes
+ *    them to a multiple of 64 bytes, past the caches, a NaN as 0x7fc0, and v_stream_end comes after
+ *    the last.
  *
  * Included by src/tensor/kernels/ only.
  */

@@ -68,6 +68,15 @@ static inline void r_store_line_bf16(const float *x, void *p) {
     __m512i words = r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x)));
     memcpy(p, &words, sizeof words);
 }
+static inline void r_stream_bf16(const float *x, uint16_t *p) {
+    __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
+    uint32_t nan = (uint32_t)_mm512_cmp_ps_mask(low, low, _CMP_UNORD_Q) |
+                   (uint32_t)_mm512_cmp_ps_mask(high, high, _CMP_UNORD_Q) << 16;
+    __m512i words = r_words(_mm512_cvtne2ps_pbh(high, low));
+    words = _mm512_mask_blend_epi16(nan, words, _mm512_set1_epi32(0x7fc07fc0));
+    _mm512_stream_si512((__m512i *)(void *)p, words);
+}
+static inline void v_stream_end(void) { _mm_sfence(); }
 static inline vr r_rows_f32(const float *high, const float *low) {
     return r_pairs_f32(_mm512_loadu_ps(high), _mm512_loadu_ps(low));
 }

@@ -284,12 +284,51 @@ static void test_rounding(void **state) {
     each_kernel(rounding, 1);
 }
 
+/* ---- rounded products ---- */
+
+/* What the product leaves, rounded: the numbers behind a row's end stay. */
+static void check_rounded(const ls_compute *c, int64_t M, int64_t N, int64_t K, int how) {
+    problem p = make_problem(M, N, K, how);
+    size_t n = (size_t)(M * p.ldc);
+    float *sums = malloc(n * sizeof *sums);
+    uint16_t *want = malloc(n * sizeof *want), *got = aligned_alloc(64, (2 * n + 64) / 64 * 64);
+    fill_wild(&p, how % 4 ? 2 : 0, (uint64_t)how);
+    memcpy(sums, p.c, n * sizeof *sums);
+    memset(want, 0x33, n * sizeof *want);
+    memset(got, 0x33, n * sizeof *got);
+    run(c, &p, (subject){.halves = how & 1}, sums);
+    for (int64_t i = 0; i < M; i++)
+        c->k->narrow(LS_BF16, (size_t)N, sums + i * p.ldc, want + i * p.ldc);
+    ls_gemm_job job = job_of(&p, p.c);
+    job.bf16 = true;
+    job.rounded = got;
+    ls_gemm(c, &job);
+    assert_memory_equal(want, got, n * sizeof *want);
+    free(sums), free(want), free(got);
+    drop_problem(&p);
+}
+
+/* Rows that begin lines, and others; more than a panel, and none. */
+static void rounded(const ls_compute *c) {
+    static const int64_t depths[] = {0, 1, 33, 64, 2100};
+    for (int how = 0; how < 12; how++)
+        for (int k = 0; k < 5; k++) {
+            check_rounded(c, 70, 96 - how % 3, depths[k], how);
+            check_rounded(c, 32, 50, depths[k], how);
+        }
+}
+
+static void test_rounded(void **state) {
+    (void)state;
+    each_kernel(rounded, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),    cmocka_unit_test(test_large),
         cmocka_unit_test(test_extreme),  cmocka_unit_test(test_parts),
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_depths),
-        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_units),    cmocka_unit_test(test_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ typedef struct problem {
     int64_t M, N, K, ldc;
     bool ta, tb;
     ls_gemm_start start;
-    float *a, *b, *bias, *c; /* c [M, ldc] */
+    float *a, *b, *bias, *c; /* c [M, ldc], at a multiple of 64 bytes */
 } problem;
 
 static inline void fill_matrix(float *x, size_t n, uint64_t stream) {
@@ -34,7 +34,7 @@ static inline problem make_problem(int64_t M, int64_t N, int64_t K, int variant)
     p.a = calloc((size_t)(M * K + 1), sizeof(float));
     p.b = calloc((size_t)(K * N + 1), sizeof(float));
     p.bias = calloc((size_t)N + 1, sizeof(float));
-    p.c = calloc((size_t)(M * p.ldc + 1), sizeof(float));
+    p.c = aligned_alloc(64, ((size_t)(M * p.ldc) * sizeof(float) + 64) / 64 * 64);
     fill_matrix(p.a, (size_t)(M * K), 1);
     fill_matrix(p.b, (size_t)(K * N), 2);
     fill_matrix(p.bias, (size_t)N, 3);

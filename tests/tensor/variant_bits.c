@@ -315,6 +315,22 @@ static void do_product(const subject *s, ls_compute *c, const int64_t size[3], i
     drop_problem(&p);
 }
 
+/* A product in bf16 that is rounded, with rows that begin lines. */
+static void do_rounded(const subject *s, ls_compute *c, int how) {
+    problem p = make_problem(70, 96 - how % 3, 65, how);
+    ls_gemm_job job = job_of(&p, p.c);
+    _Alignas(64) uint16_t rounded[70 * 96] = {0};
+    make_wild(p.a, p.M * p.K), make_wild(p.b, p.K * p.N);
+    job.bf16 = true;
+    job.rounded = rounded;
+    c->k = s->k;
+    ls_gemm(c, &job);
+    here("way %d, %d threads", how, c->nthreads);
+    s->k->widen(LS_BF16, (size_t)(p.M * p.ldc), rounded, p.c);
+    put_f32("gemm rounded", p.c, (size_t)(p.M * p.ldc));
+    drop_problem(&p);
+}
+
 /* Packing and tiles, whose sizes differ between variants, as whole products: all 12 ways to
  * transpose and to start for small ones, three for those larger than a block or a tile. */
 static void do_products(const subject *s, bool bf16) {
@@ -330,6 +346,7 @@ static void do_products(const subject *s, bool bf16) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int how = 0; how < 12; how += i < 8 ? 1 : 5)
                 for (int wild = 0; wild < 2; wild++) do_product(s, &c, sizes[i], how, wild, bf16);
+        for (int how = 0; how < 12 && bf16; how++) do_rounded(s, &c, how);
         ls_compute_close(&c);
     }
 }

@@ -18,8 +18,8 @@
 
 enum { BLOCK = LS_SUM_BLOCK, PAIRS = BLOCK / 2, LINES = 16, STRIP = 2 * LINES };
 enum { TILE = LINES * PAIRS, TILE_NBYTES = TILE * 4, ROW = PAIRS * 4 }; /* words, bytes */
-enum { AHEAD = 256 };    /* bytes: how far ahead packing prefetches */
-enum { DEEPEST = 2048 }; /* values of k: 256 rows of a are then 1 MB */
+enum { AHEAD = 256, ROWS_AHEAD = 16 }; /* bytes of a line, and rows: how far packing prefetches */
+enum { DEEPEST = 2048 };               /* values of k: 256 rows of a are then 1 MB */
 
 static int64_t blocks_of(int64_t K) { return (K + BLOCK - 1) / BLOCK; }
 
@@ -132,15 +132,22 @@ static void pack_at(const packing *x, int64_t i, int64_t b) {
     pack_tile(&p, x->pairs, tile_of(x, i, b));
 }
 
-/* Packs the whole tiles of a complete block of b, two rows of memory at a time. Returns the number
+/* Packs the whole strips of a complete block of b, two rows of memory at a time. Returns the number
  * of lines that it packed. */
 static int64_t pack_rows(const packing *x, int64_t b) {
-    int64_t n = x->n / LINES * LINES, nbytes = step_of(x->from);
+    int64_t n = x->n / STRIP * STRIP, nbytes = step_of(x->from);
+    const int64_t half = LINES * (x->from->bf16 ? 2 : 4), strip = x->blocks * 2 * TILE;
     if (!x->pairs || (b + 1) * BLOCK > x->depth) return 0;
-    for (int64_t k = 0; k < PAIRS; k++)
-        for (int64_t i = 0; i < n; i += LINES)
-            store_pairs(x->from, value_at(x->from, i, b * BLOCK + 2 * k), nbytes,
-                        tile_of(x, i, b) + k * LINES);
+    for (int64_t k = 0; k < PAIRS; k++) {
+        const char *p = value_at(x->from, 0, b * BLOCK + 2 * k), *ahead = p + ROWS_AHEAD * nbytes;
+        uint32_t *to = tile_of(x, 0, b) + k * LINES;
+        for (int64_t i = 0; i < n; i += STRIP, p += 2 * half, ahead += 2 * half, to += strip) {
+            v_prefetch_far(ahead);
+            v_prefetch_far(ahead + nbytes);
+            store_pairs(x->from, p, nbytes, to);
+            store_pairs(x->from, p + half, nbytes, to + TILE);
+        }
+    }
     return n;
 }
 
@@ -171,13 +178,34 @@ static bool is_zero(const float *start) {
     return memcmp(start, zeros, sizeof zeros) == 0;
 }
 
+/* A finished tile of c, whose rows are rounded and written past the caches while the next one is
+ * multiplied. */
+typedef struct leaving {
+    _Alignas(64) float tile[STRIP * STRIP];
+    uint16_t *to;     /* the next row */
+    int64_t ld, rows; /* rows: that are left */
+} leaving;
+
+__attribute__((always_inline)) static inline void leave(leaving *x, int64_t rows) {
+    for (; rows > 0 && x->rows > 0; rows--, x->to += x->ld)
+        r_stream_bf16(x->tile + (STRIP - x->rows--) * STRIP, x->to);
+}
+
+static void store_tile(float *c, int64_t row) {
+    float *lower = (float *)(void *)((char *)c + LINES * row);
+    LS_AMX_STORE(0, c, row);
+    LS_AMX_STORE(1, c + LINES, row);
+    LS_AMX_STORE(2, lower, row);
+    LS_AMX_STORE(3, lower + LINES, row);
+}
+
 /* Tiles 0 to 3 are c, 4 and 5 lines of a, 6 and 7 of b. c's next tile and what the product reads
  * next are prefetched block by block. */
-static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, float *c, float *next) {
+static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, float *c, float *next,
+                     leaving *done) {
     const int64_t row = x->ldc * (int64_t)sizeof *c;
     const char *b = (const char *)x->b;
     const float *start = x->start;
-    float *lower = c + LINES * x->ldc;
     ls_ahead ahead = *x->ahead;
     ls_ahead of_c = {(const char *)next, STRIP, STRIP * 4 - LS_AHEAD_LINE, row, 0, 0};
     const int64_t some = (ahead.share + blocks - 1) / blocks;
@@ -188,7 +216,7 @@ static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, floa
         LS_AMX_ZERO(2);
         LS_AMX_ZERO(3);
     } else {
-        const float *from = start ? start : c, *below = start ? start : lower;
+        const float *from = start ? start : c, *below = start ? start : c + LINES * x->ldc;
         LS_AMX_LOAD(0, from, start ? 0 : row);
         LS_AMX_LOAD(1, from + LINES, start ? 0 : row);
         LS_AMX_LOAD(2, below, start ? 0 : row);
@@ -203,25 +231,35 @@ static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, floa
         LS_AMX_LOAD(5, a + TILE_NBYTES, ROW);
         LS_AMX_BF16(2, 5, 6);
         LS_AMX_BF16(3, 5, 7);
-        ls_ahead_fetch(&of_c, some_of_c, 0);
+        if (x->rounded)
+            leave(done, some_of_c);
+        else
+            ls_ahead_fetch(&of_c, some_of_c, 0);
         ls_ahead_fetch(&ahead, some, 1);
     }
     *x->ahead = ahead;
-    LS_AMX_STORE(0, c, row);
-    LS_AMX_STORE(1, c + LINES, row);
-    LS_AMX_STORE(2, lower, row);
-    LS_AMX_STORE(3, lower + LINES, row);
+    if (!x->rounded) {
+        store_tile(c, row);
+        return;
+    }
+    store_tile(done->tile, STRIP * sizeof *done->tile);
+    done->to = x->rounded + (c - x->c);
+    done->rows = STRIP;
 }
 
 /* After the last tile most likely comes the first one of the next columns. */
 void LS_K(amx_tiles)(const ls_gemm_tiles *x) {
     const int64_t blocks = blocks_of(x->K), strip = blocks * 2 * TILE_NBYTES;
     const int64_t below = STRIP * x->ldc;
+    leaving done;
+    done.ld = x->ldc, done.rows = 0;
     ls_amx_begin(ls_amx_whole_tiles());
     for (int64_t i = 0; i < x->n; i++)
         one_tile(x, blocks, (const char *)x->a + i * strip, x->c + i * below,
-                 i + 1 < x->n ? x->c + (i + 1) * below : x->c + STRIP);
+                 i + 1 < x->n ? x->c + (i + 1) * below : x->c + STRIP, &done);
     ls_amx_end();
+    leave(&done, STRIP);
+    if (x->rounded) v_stream_end();
 }
 
 float LS_K(amx_peak)(int64_t rounds) {

@@ -7,6 +7,7 @@
 #ifndef LS_TEST_IMMINTRIN_H
 #define LS_TEST_IMMINTRIN_H
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,11 @@ static inline __m512 _mm512_loadu_ps(const void *p) {
     return r;
 }
 static inline void _mm512_storeu_ps(void *p, __m512 a) { memcpy(p, &a, sizeof a); }
+static inline void _mm512_stream_si512(__m512i *p, __m512i a) {
+    assert((uintptr_t)p % sizeof a == 0);
+    memcpy(p, &a, sizeof a);
+}
+static inline void _mm_sfence(void) {}
 static inline __m512 _mm512_sub_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] - b.f[i]); }
 static inline __m512 _mm512_mul_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] * b.f[i]); }
 static inline __m512 _mm512_div_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] / b.f[i]); }
@@ -65,11 +71,14 @@ static inline __m512 _mm512_min_ps(__m512 a, __m512 b) {
     MOCK_512(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
 typedef uint16_t __mmask16;
-enum { _CMP_GT_OQ = 0x1e };
-/* Only for _CMP_GT_OQ. */
+enum { _CMP_UNORD_Q = 0x03, _CMP_GT_OQ = 0x1e };
+/* Only for these. */
 static inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
     unsigned mask = 0;
-    for (int i = 0; i < 16; i++) mask |= (unsigned)(how == _CMP_GT_OQ && a.f[i] > b.f[i]) << i;
+    for (int i = 0; i < 16; i++) {
+        bool unordered = isnan(a.f[i]) || isnan(b.f[i]);
+        mask |= (unsigned)(how == _CMP_GT_OQ ? a.f[i] > b.f[i] : unordered) << i;
+    }
     return (__mmask16)mask;
 }
 /* Where the mask's bit is set, the second. */
