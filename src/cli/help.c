@@ -219,6 +219,7 @@ static const char *const variables[][2] = {
     {"LOCKSTEP_WAIT_POLICY",
      "active (the default) or passive: threads that wait for others sleep at once instead of "
      "spinning first, and leave the cores to other programs"},
+    {"LOCKSTEP_CORES", "how many cores a command may use at most, without being bound to some"},
     {"LOCKSTEP_CPU",
      "amx, avx512bf16, avx512, avx2, neon or portable: chooses among the kernels that this "
      "processor can run; all give the same bits"},
