@@ -61,11 +61,22 @@ static void ask(void) {
     nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 }
 
-/* Of the environment; 0: it says nothing. */
+/* Of the environment; 0: it says nothing, or no number of cores. */
 static int most_cores(void) {
     const char *text = getenv("LOCKSTEP_CORES");
-    long n = text ? strtol(text, NULL, 10) : 0;
-    return n > 0 && n < INT_MAX ? (int)n : 0;
+    char *end = NULL;
+    long n = text ? strtol(text, &end, 10) : 0;
+    return n > 0 && n < INT_MAX && !*end ? (int)n : 0;
+}
+
+ls_status ls_cores_check(ls_error *e) {
+    const char *text = getenv("LOCKSTEP_CORES");
+    if (!text || !*text || most_cores()) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "LOCKSTEP_CORES: '%.40s' is no number of cores; use a whole number of 1 or more, "
+        "or unset it",
+        text);
 }
 
 static void look(void) {

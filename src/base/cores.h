@@ -10,6 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
+/* LS_EINVAL: LOCKSTEP_CORES is no number of cores. */
+ls_status ls_cores_check(ls_error *);
+
 /* The number of cores in the process's affinity mask; two hyperthreads count as one core. Fewer if
  * a control group allows less processor time, or LOCKSTEP_CORES says so. At least 1. */
 int ls_cores(void);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/floats.h"
 #include "base/locale.h"
 #include "base/log.h"
@@ -51,7 +52,7 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
         return cli_streams_flush() ? 0 : CLI_FAILED;
     }
     ls_error e = {0};
-    if (ls_wait_policy_check(&e) != LS_OK) return cli_fail(&e);
+    if (ls_wait_policy_check(&e) != LS_OK || ls_cores_check(&e) != LS_OK) return cli_fail(&e);
     ls_args args = *given;
     if (c->is_worker) ls_workers_hold_log();
     ls_note_once();

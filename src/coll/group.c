@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/floats.h"
 #include "base/forked.h"
 #include "base/graves.h"
@@ -64,6 +65,7 @@ static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *
     const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
     const char *explain = getenv("LOCKSTEP_EXPLAIN");
     LS_TRY(ls_wait_policy_check(e));
+    LS_TRY(ls_cores_check(e));
     g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
     g->report_ns = limit_ns(o ? o->report_s : 0, 10);
     if (explain && *explain && strcmp(explain, "0") != 0 && strcmp(explain, "1") != 0)

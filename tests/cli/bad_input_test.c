@@ -34,6 +34,9 @@ static void test_config(void **state) {
     assert_int_equal(setenv("LOCKSTEP_CPU", "abacus", 1), 0);
     expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_CPU: no kernels 'abacus'");
     assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
+    assert_int_equal(setenv("LOCKSTEP_CORES", "16x", 1), 0);
+    expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_CORES: '16x' is no number of cores");
+    assert_int_equal(unsetenv("LOCKSTEP_CORES"), 0);
     assert_int_equal(setenv("LOCKSTEP_WAIT_POLICY", "lazy", 1), 0);
     expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_WAIT_POLICY: 'lazy' is not a policy");
     assert_int_equal(setenv("LOCKSTEP_WAIT_POLICY", "passive", 1), 0);

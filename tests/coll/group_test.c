@@ -573,6 +573,7 @@ static void test_names(void **state) {
         {"LOCKSTEP_LINKS", "none: can't be opened", {.links = "none"}},
         {"LOCKSTEP_EXPLAIN", "LOCKSTEP_EXPLAIN: 'none' is neither 0 nor 1", {0}},
         {"LOCKSTEP_WAIT_POLICY", "LOCKSTEP_WAIT_POLICY: 'none' is not", {0}},
+        {"LOCKSTEP_CORES", "LOCKSTEP_CORES: 'none' is no number", {0}},
         {"LOCKSTEP_CPU", "LOCKSTEP_CPU: no kernels 'none'", {0}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
