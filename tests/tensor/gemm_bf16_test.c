@@ -1,6 +1,6 @@
 /* gemm_bf16_test.c - products in bf16, bit by bit against a sum in blocks over k for every
  * element. */
-/* ctest: seconds=10 */
+/* ctest: seconds=15 */
 #include "tensor/gemm.h"
 
 #include "tensor/bf16_chain.h"

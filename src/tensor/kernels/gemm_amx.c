@@ -183,7 +183,7 @@ static bool is_zero(const float *start) {
 typedef struct leaving {
     _Alignas(64) float tile[STRIP * STRIP];
     uint16_t *to;     /* the next row */
-    int64_t ld, rows; /* rows: that are left */
+    int64_t ld, rows; /* between rows; that are left */
 } leaving;
 
 __attribute__((always_inline)) static inline void leave(leaving *x, int64_t rows) {
@@ -199,8 +199,8 @@ static void store_tile(float *c, int64_t row) {
     LS_AMX_STORE(3, lower + LINES, row);
 }
 
-/* Tiles 0 to 3 are c, 4 and 5 lines of a, 6 and 7 of b. c's next tile and what the product reads
- * next are prefetched block by block. */
+/* Tiles 0 to 3 are c, 4 and 5 lines of a, 6 and 7 of b. With each block rows of the tile before
+ * leave, or lines of c's next tile are prefetched, and lines that the product reads next. */
 static void one_tile(const ls_gemm_tiles *x, int64_t blocks, const char *a, float *c, float *next,
                      leaving *done) {
     const int64_t row = x->ldc * (int64_t)sizeof *c;
