@@ -61,7 +61,7 @@ static void ask(void) {
     nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 }
 
-/* Of the environment; 0: it says nothing, or no number of cores. */
+/* The number in LOCKSTEP_CORES; 0: it is not set, or has none. */
 static int most_cores(void) {
     const char *text = getenv("LOCKSTEP_CORES");
     char *end = NULL;
@@ -72,11 +72,10 @@ static int most_cores(void) {
 ls_status ls_cores_check(ls_error *e) {
     const char *text = getenv("LOCKSTEP_CORES");
     if (!text || !*text || most_cores()) return LS_OK;
-    return ls_fail(
-        e, LS_EINVAL,
-        "LOCKSTEP_CORES: '%.40s' is no number of cores; use a whole number of 1 or more, "
-        "or unset it",
-        text);
+    return ls_fail(e, LS_EINVAL,
+                   "LOCKSTEP_CORES: '%.40s' is no number of cores; use a whole number of 1 or "
+                   "more, or unset it",
+                   text);
 }
 
 static void look(void) {

@@ -507,7 +507,7 @@ bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
 /* ---- binding ---- */
 
 typedef struct place {
-    int i, n, cores; /* worker i of n, with so many cores each */
+    int i, n, cores; /* worker i of n; the cores of each */
 } place;
 
 /* The calling thread has all cores of the worker, since threads that it starts later inherit them;

@@ -131,8 +131,8 @@ void ls_exec_reset_times(ls_exec *);
 void ls_exec_trace(ls_exec *, ls_trace *t);
 
 /* Between steps, by the thread that runs them: binds this thread and the executor's others to the
- * cores of worker i of n of this machine, of which each has so many: one for each thread, that for
- * communication too, if there are as many. i < 0: to none. */
+ * cores of worker i of n of this machine. cores: those of each worker, one for each of its threads,
+ * that for communication too, if there are enough. i < 0: binds to none. */
 void ls_exec_bind(const ls_exec *, int i, int n, int cores);
 
 /* Between steps: the world gets the parameters that the executor's device has, and with `states`

@@ -44,7 +44,7 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
     const float *bias =
         with_bias && ls_linear_bias(l) ? ls_layer_param(l, c, ls_linear_bias(l)) : NULL;
     ls_matrix x = ls_rows_x(l, c, 0, l->C);
-    uint16_t *rounded = ls_layer_rounded(l, c, LS_OPERAND_Y);
+    uint16_t *rounded = y == c->y ? ls_layer_rounded(l, c, LS_OPERAND_Y) : NULL;
     if (rows == 1 && !c->compute->device)
         ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = w,
                                                        .V = out,
@@ -63,7 +63,7 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
                                            .w = ls_weights_transposed(w, l->C),
                                            .c = y,
                                            .ldc = out,
-                                           .rounded = y == c->y ? rounded : NULL,
+                                           .rounded = rounded,
                                            .start = bias ? LS_GEMM_BIAS : LS_GEMM_ZERO,
                                            .bias = bias});
 }

@@ -558,7 +558,7 @@ static void in_int8(const ls_compute *compute, const ls_gemm_job *g) {
                                                  .add = g->start == LS_GEMM_ADD,
                                                  .y = g->c,
                                                  .ldy = g->ldc});
-    if (g->rounded) round_columns(compute->k, g, (panel){.n = g->N});
+    round_columns(compute->k, g, (panel){.n = g->N});
 }
 
 void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
