@@ -210,16 +210,15 @@ static void test_products(void **state) {
             char text[256] = "";
             assert_int_equal(pipe2(out, O_CLOEXEC), 0);
             assert_int_equal(pipe2(err, O_CLOEXEC), 0);
+            close(out[0]); /* before the command can write to it */
             pid_t pid = fork();
             if (pid == 0) {
                 signal(SIGPIPE, SIG_IGN); /* as under systemd */
                 dup2(how == 0 ? open("/dev/full", O_WRONLY) : out[1], 1);
                 dup2(err[1], 2);
-                close(out[0]);
                 if (how == 1) close(1);
                 become(commands[i], -1);
             }
-            close(out[0]);
             close(out[1]);
             close(err[1]);
             assert_true(read(err[0], text, sizeof text - 1) > 0);
